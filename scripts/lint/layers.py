@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom in src/, where third-party headers live, how long files are, and what sources are named.
+"""Checks who includes whom in src/, where third-party headers live, how long files are, what sources are named, and
+how doc comments begin.
 
 layers.py [ROOT]     prints `file:line: message` for every finding; exit 1 when there is one
 layers.py --self-test
@@ -31,6 +32,8 @@ HOMES = [
 ]
 LIMITS = {".h": 150, ".cuh": 150, ".cpp": 400, ".cu": 400}
 INCLUDE = re.compile(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")')
+COMMENT = re.compile(r"\s*///")
+NO_SUBJECT = re.compile(r"\s*///\s*(Of|Those|The same|Likewise|That|As|Also|Its|Their|And|But|Such|Who|So)\b")
 PART_OF = re.compile(r"// Part of (\S+\.h): \S")
 # Headers that sources of any name implement, each with the reason.
 ANY_SOURCE = {
@@ -115,6 +118,9 @@ def check(root, allow_path):
             findings.append(f"{name}:1: {len(lines)} lines: the first one says in a comment which idea they have")
         elif len(lines) <= limit and name in allowed:
             findings.append(f"{allow_path.name}:{allowed[name][1]}: {name} no longer needs its exception")
+        findings += [f"{name}:{number}: a comment begins with what it describes, or a verb"
+                     for number, line in enumerate(lines, 1)
+                     if NO_SUBJECT.match(line) and not (number > 1 and COMMENT.match(lines[number - 2]))]
         parts = name.split("/")
         folder = parts[1] if parts[0] == "src" and len(parts) > 2 else None
         if parts[0] == "src" and folder not in LAYERS:
@@ -178,6 +184,10 @@ def self_test():
         "src/nn/untold.cpp": ("\n" * 450, "which idea"),
         "src/nn/grown.cpp": ("\n" * 451, "451 lines"),
         "src/nn/short.cpp": ("\n" * 400, "no longer needs"),
+        "src/nn/headless.h": ("int a;\n\n  /// Of the windows: their number.\nint b;\n", "h:3: a comment begins with"),
+        "src/nn/same.cpp": ("/// The same for planes.\nint b;\n", "begins with what it describes"),
+        "src/nn/named.h": ("/// The number of windows, as many as fit.\n/// Of none it is 0.\nint a;\n/// Assigns a number.\n"
+                           "int b;\n/// The samest.\nint c;  // Of all.\n//// Of a banner.\n", ""),
         "src/ops/box.h": (in_space("struct Box {\n  float area() const;\n  struct Edge;\n};\n"
                                    "std::pair<int, int> sides(const Box& box = {},\n                          int = 1);\n"
                                    "void grow(Box& box);\ninline int twice(int x) {\n  return 2 * x;\n}\n"), ""),

@@ -31,7 +31,7 @@ std::map<std::string, std::vector<std::string>> annotation_files(const DataModul
         for (const auto& [key, source] : sample.sources)
           if (io::is_annotation_path(source.path)) found[key].insert(source.path);
       }
-    } catch (const Error&) {  // told where the split is needed
+    } catch (const Error&) {  // reported where the split is needed
     }
   }
   std::map<std::string, std::vector<std::string>> files;

@@ -1,5 +1,5 @@
 #pragma once
-// Annotations (io/annotations/annotations.h) as targets of a data set.
+// Uses annotations (io/annotations/annotations.h) as targets of a data set.
 #include <map>
 #include <string>
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace cytra::data {
 
-/// What those of a key become.
+/// The target that the annotations of a key become.
 struct AnnotationTarget {
   io::TargetKind kind = io::TargetKind::instances;
   std::vector<std::string> class_names = {};  // empty: classes do not matter
 };
 
-/// The annotations of a file in the grid of the image that they are of, (C,[D,]H,W) int32.
+/// Paints the annotations of a file in the grid of their image, (C,[D,]H,W) int32.
 /// Throws: DataError.
 at::Tensor paint_target(const std::string& path,
                         const AnnotationTarget& target,
@@ -25,8 +25,8 @@ at::Tensor paint_target(const std::string& path,
                         const io::ImageInfo& image,
                         int64_t spatial_dims);
 
-/// The files of annotations of training, validation and test by key, each once, sorted; none where
-/// the training has none, or can't be listed.
+/// The annotation files of training, validation and test by key, each once, sorted; none where the
+/// training has none, or can't be listed.
 std::map<std::string, std::vector<std::string>> annotation_files(const DataModule& module);
 
 }  // namespace cytra::data

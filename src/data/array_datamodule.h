@@ -1,5 +1,5 @@
 #pragma once
-// Images in memory, for programs of one's own. Source: cyto_dl.datamodules.array.
+// Images in memory, for programs that use Cytra as a library. Source: cyto_dl.datamodules.array.
 #include <map>
 #include <string>
 #include <vector>
@@ -15,9 +15,10 @@ class ArrayDatamodule final : public DataModule {
   /// One sample: key -> (C,[D,]H,W) on the CPU, any type of real numbers. Its memory is shared, and
   /// never written.
   using Arrays = std::map<std::string, at::Tensor>;
-  /// Throws: DataError for a tensor that is none of these; ConfigError for options out of range.
+  /// Takes the arrays. Throws: DataError for a tensor that is not as described above; ConfigError
+  /// for options out of range.
   explicit ArrayDatamodule(std::map<Split, std::vector<Arrays>> arrays, LoaderOptions options = {});
-  /// Throws: ConfigError for a split without samples.
+  /// The samples of a split. Throws: ConfigError for a split without samples.
   std::vector<Sample> items(Split split) const override;
   const LoaderOptions& loader() const override { return options_; }
 

@@ -37,7 +37,7 @@ at::MemoryFormat format_of(std::size_t dims, const BatchLayout& layout) {
                           : "expected the same channels and dimensions: leave one of them out"));
 }
 
-/// The images padded with 0 to the largest of them.
+/// Pads images with 0 to the largest size among them.
 std::vector<at::Tensor> padded(std::vector<at::Tensor> images,
                                const std::string& key,
                                const std::vector<std::string>& ids) {
@@ -69,7 +69,7 @@ at::Tensor BatchMemory::take(at::IntArrayRef sizes, const BatchLayout& layout) {
   const auto format = format_of(sizes.size(), layout);
   const auto is_free = [](const at::Tensor& tensor) { return tensor.storage().use_count() == 1; };
   for (const at::Tensor& tensor : kept_) {
-    // alias(): whoever holds the batch holds the storage, and is counted
+    // alias(): the batch holds the storage, and its uses are counted
     if (is_free(tensor) && tensor.sizes() == sizes && tensor.is_contiguous(format))
       return tensor.alias();
   }
@@ -82,14 +82,15 @@ at::Tensor BatchMemory::take(at::IntArrayRef sizes, const BatchLayout& layout) {
 
 namespace {
 
-/// Each as it is set: a single image is its own batch, unless that has to be page-locked.
+/// Whether each image is copied when it is set. A single image is its own batch, unless that has
+/// to be page-locked.
 bool are_copied(const BatchLayout& layout, std::size_t rows) {
   return layout.collate == Collate::stack && (rows > 1 || layout.pin);
 }
 
 }  // namespace
 
-/// What is known of a row beside its images.
+/// The data of a row, besides its images.
 struct BatchBuilder::Row {
   bool is_set = false;
   bool is_first = false;  // its image gave the batch its sizes; guarded by the mutex
@@ -117,7 +118,7 @@ void BatchBuilder::set(int64_t row, Sample sample, uint64_t key) {
 }
 
 void BatchBuilder::copy(int64_t row, Sample& sample) {
-  std::string first;  // the image that the others must fit
+  std::string first;  // the image whose size the others must have
   {
     const std::lock_guard lock(mutex_);
     if (tensors_.empty()) {
@@ -155,7 +156,7 @@ void BatchBuilder::copy(int64_t row, Sample& sample) {
   }
 }
 
-/// Makes the batch of rows that were not copied yet.
+/// Makes the batch from rows that were not copied yet.
 void BatchBuilder::gather(Batch& batch) {
   std::map<std::string, std::vector<at::Tensor>> images;
   std::size_t count = 0;

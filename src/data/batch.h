@@ -1,5 +1,5 @@
 #pragma once
-// Samples side by side: what the loader gives and a task takes.
+// Batches of samples, which loaders make and tasks take.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,9 +21,9 @@ struct Batch {
   std::map<std::string, std::vector<at::Tensor>> lists;
   std::vector<std::string> ids;
   std::vector<io::Geometry> geometries;  // of each sample's image
-  std::vector<uint64_t> keys;            // of each sample: seeds what is random from here on
+  std::vector<uint64_t> keys;            // of each sample: a seed for later random steps
   int64_t number = 0;                    // in its epoch
-  /// Throws: DataError with the nearest key.
+  /// The tensor of a key. Throws: DataError with the nearest key.
   const at::Tensor& at(const std::string& key) const;
 };
 
@@ -37,10 +37,10 @@ struct BatchLayout {
   bool pin = false;            // page-locked; a CUDA device must be in use
 };
 
-/// The memory of batches: taken again once nobody holds the batch that had it. Thread-safe.
+/// The memory of batches, reused once its batch is no longer held. Thread-safe.
 class BatchMemory {
  public:
-  /// `most`: tensors kept at a time; what is beyond is freed with its last user.
+  /// `most`: the number of tensors kept at a time; further ones are freed with their last user.
   explicit BatchMemory(std::size_t most) : most_(most) {}
   at::Tensor take(at::IntArrayRef sizes, const BatchLayout& layout);
 
@@ -55,10 +55,10 @@ class BatchBuilder {
  public:
   BatchBuilder(int64_t rows, const BatchLayout& layout, BatchMemory& memory);
   ~BatchBuilder();
-  /// Thread-safe for different rows. Throws: DataError naming the sample whose keys or sizes differ
-  /// from those of the others.
+  /// Sets a row. Thread-safe for different rows. Throws: DataError naming the sample whose keys or
+  /// sizes differ from those of the others.
   void set(int64_t row, Sample sample, uint64_t key);
-  /// After the last set(): without the rows that were not set. Once.
+  /// Returns the batch without the rows that were not set. Called once, after the last set().
   Batch finish();
 
  private:
@@ -72,7 +72,7 @@ class BatchBuilder {
   std::vector<Row> rows_;
 };
 
-/// All rows at once.
+/// Makes a batch of all samples.
 Batch collate(std::vector<Sample> samples, const BatchLayout& layout = {});
 
 }  // namespace cytra::data

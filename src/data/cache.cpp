@@ -39,7 +39,7 @@ std::size_t bytes_of(const CacheEntry& entry) {
   return bytes;
 }
 
-/// The same numbers in the smallest type that has them all, and no more memory than they need.
+/// Copies numbers to the smallest type that holds them all, with no more memory than needed.
 at::Tensor compact(const at::Tensor& tensor) {
   if (tensor.scalar_type() == at::kFloat && tensor.numel() > 0) {
     const auto [low, high] = at::aminmax(tensor);
@@ -77,7 +77,8 @@ io::Geometry geometry_of(const std::string& text) {
   return geometry;
 }
 
-/// A tensor's bytes by zstd, as a tensor of bytes; `type` and shape tell what it was.
+/// Compresses a tensor's bytes by zstd to a tensor of bytes; `type` and shape describe the
+/// original.
 io::TensorView pack(const io::TensorView& view,
                     std::vector<unsigned char>& packed,
                     std::string& type) {
@@ -96,7 +97,7 @@ at::Tensor unpack(const io::TensorView& packed, const std::string& type, const s
   return tensor;
 }
 
-/// Every entry of a folder, the one used longest ago first.
+/// A file of the cache's folder. list_entries() lists them, the one used longest ago first.
 struct File {
   timespec used;
   std::size_t bytes;
@@ -142,7 +143,7 @@ std::string content_stamp(const std::string& path) {
   if (fs::is_directory(path, ignored)) {
     for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) add(entry.path());
   }
-  std::sort(files.begin(), files.end());  // a folder lists its files in any order
+  std::sort(files.begin(), files.end());  // the files of a folder are listed in any order
   return fs::absolute(path, ignored).string() + " " +
          io::fingerprint(fmt::format("{}", fmt::join(files, "\n")));
 }
@@ -229,7 +230,8 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
   try {
     const auto file = std::make_shared<io::SafetensorsFile>(path);
     const auto& metadata = file->metadata();
-    if (metadata.at("key") != key) return std::nullopt;  // two keys of one name: the last is kept
+    if (metadata.at("key") != key) return std::nullopt;  // two keys have one name: the last one is
+                                                         // kept
     bool is_new = false;
     {
       const std::lock_guard lock(mutex_);
@@ -258,14 +260,14 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
     const std::lock_guard lock(mutex_);
     verified_.insert(path);
     return entry;
-  } catch (const DataError& error) {  // truncated: made anew
+  } catch (const DataError& error) {  // truncated: it is made anew
     log::debug("disk cache: {}", error.what());
     ::unlink(path.c_str());
   } catch (const std::out_of_range&) {  // of another version
     ::unlink(path.c_str());
   } catch (const MemoryError&) {
     throw;
-  } catch (const Error& error) {  // removed in the meantime, say
+  } catch (const Error& error) {  // for example, removed in the meantime
     log::debug("disk cache: {}", error.what());
   }
   return std::nullopt;
@@ -289,7 +291,7 @@ void CacheManager::write(const std::string& key, const CacheEntry& entry) {
     disk_bytes_ += bytes;
     written_since_ += bytes;
     const double limit = limits_.disk_gb * 1e9;
-    // Other processes write, too: look again after a twentieth of the limit.
+    // Other processes write, too: the folder is checked again after a twentieth of the limit.
     if (static_cast<double>(disk_bytes_) <= limit &&
         static_cast<double>(written_since_) < limit / 20)
       return;
@@ -301,7 +303,7 @@ void CacheManager::write(const std::string& key, const CacheEntry& entry) {
   shrink();
 }
 
-/// Back below the limit, with some room; one process at a time.
+/// Shrinks the folder below the limit, with some room; one process at a time.
 void CacheManager::shrink() {
   const std::string lock_path = limits_.cache_dir + "/.lock";
   const int descriptor = ::open(lock_path.c_str(), O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0666);

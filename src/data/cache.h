@@ -1,5 +1,5 @@
 #pragma once
-// What is expensive to make, kept in memory and on disk.
+// Keeps results that are expensive to compute in memory and on disk.
 #include <atomic>
 #include <list>
 #include <map>
@@ -19,24 +19,24 @@ namespace cytra::data {
 struct CacheLimits {
   double ram_gb = 2;      // of 1e9 bytes
   std::string cache_dir;  // empty: no disk cache
-  double disk_gb = 50;    // the images used longest ago go first
+  double disk_gb = 50;    // the images used longest ago are removed first
   bool compress = false;  // zstd on disk: smaller, but no longer mapped into memory
-  /// Of memory that is full: what was used longest ago goes. Else the first images that fit stay,
-  /// which is better where all of them are used in turn, an epoch after the other.
+  /// Whether, when memory is full, the entry used longest ago is removed. Else the first images
+  /// that fit stay, which is better where all are used in turn, epoch after epoch.
   bool replaces = false;
 };
 
-/// An image and its label, say. Nobody writes into them.
+/// An entry, such as an image and its label. The tensors must not be written to.
 struct CacheEntry {
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, io::Geometry> geometries = {};
 };
 
 /// Keeps entries by key. In memory float32 tensors that hold whole numbers are kept as uint8,
-/// uint16 or int16. On disk an entry is one file that several processes share: written aside and
-/// renamed, with a checksum, so that a killed process leaves nothing that another would take for an
-/// entry; a damaged file counts as missing. A disk that fills up ends the writing with one warning,
-/// never the run. Thread-safe. Follows: MONAI's CacheDataset and PersistentDataset.
+/// uint16 or int16. On disk an entry is one file that several processes share: written under
+/// another name and renamed, with a checksum, so that a killed process leaves nothing that could
+/// be taken for an entry; a damaged file counts as missing. A full disk ends the writing with one
+/// warning, but not the run. Thread-safe. Follows: MONAI's CacheDataset and PersistentDataset.
 class CacheManager {
  public:
   struct Stats {
@@ -45,11 +45,12 @@ class CacheManager {
     bool is_full = false;  // an entry did not fit into memory, or took the place of others
   };
 
-  /// Makes cache_dir. Throws: ConfigError when that can't be.
+  /// Makes cache_dir. Throws: ConfigError when that is not possible.
   explicit CacheManager(CacheLimits limits);
-  /// Null when it is in neither. `use_disk` false: looks into memory alone.
+  /// The entry of a key; null when it is neither in memory nor on disk. `use_disk` false: looks
+  /// into memory only.
   std::shared_ptr<const CacheEntry> get(const std::string& key, bool use_disk = true);
-  /// Keeps it and returns what is kept. `to_disk` false: in memory alone.
+  /// Keeps an entry and returns the kept one. `to_disk` false: in memory only.
   std::shared_ptr<const CacheEntry> put(const std::string& key,
                                         CacheEntry entry,
                                         bool to_disk = true);
@@ -70,14 +71,15 @@ class CacheManager {
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Kept> kept_;
   std::list<std::string> uses_;               // keys; the one used longest ago comes first
-  std::unordered_set<std::string> verified_;  // files whose checksum this process has seen to fit
+  std::unordered_set<std::string> verified_;  // files whose checksum this process has verified
   Stats stats_;
-  std::size_t disk_bytes_ = 0, written_since_ = 0;  // as of the last look, and written since
+  std::size_t disk_bytes_ = 0, written_since_ = 0;  // at the last check, and written since then
   std::atomic<bool> can_write_{false};
 };
 
-/// Path, size and times of the last change, which a copy that keeps its time can't hide; of
-/// everything in it for a folder, and of an image in several files of all of them.
+/// A stamp of a file's content: path, size and times of the last change, including the one that a
+/// copy with its old time can't hide. For a folder it covers everything in it, and for an image in
+/// several files all of them.
 std::string content_stamp(const std::string& path);
 
 }  // namespace cytra::data

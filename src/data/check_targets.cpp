@@ -14,7 +14,7 @@ using Kind = TargetMeaning::Kind;
 
 constexpr std::size_t kMostLabels = 64, kMostColours = 64;
 
-/// A value's class: 0 for background; nothing for one that does not count.
+/// The class of a value: 0 for background; nothing for a value that does not count.
 std::optional<double> class_of(const TargetMeaning& meaning, double value) {
   if (meaning.ignore_index && value == static_cast<double>(*meaning.ignore_index)) return {};
   if (meaning.threshold) return value > *meaning.threshold ? 1 : 0;
@@ -23,7 +23,7 @@ std::optional<double> class_of(const TargetMeaning& meaning, double value) {
   return static_cast<double>(found - meaning.target_values.begin());
 }
 
-/// What is said of a split's targets.
+/// Finds the problems of a split's targets.
 class Judge {
  public:
   Judge(const TargetMeaning& meaning,
@@ -51,7 +51,7 @@ class Judge {
     return fmt::format("{} {}images", facts_.size(), are_all_ ? "" : "sampled ");
   }
 
-  /// An option's place: of a head it is below the head's name.
+  /// The place of an option; options of a head are below the head's name.
   std::string option(const std::string& name) const {
     if (!meaning_.head.empty()) return fmt::format("+task.heads.{}.{}", meaning_.head, name);
     const bool has_variable = name == "target_values" || name == "ignore_index";
@@ -161,7 +161,7 @@ class Judge {
     return true;
   }
 
-  /// Of all images: the values that count; classes that they mean.
+  /// Collects, over all images, the values that count and the classes that they mean.
   void collect() {
     for (const TargetFacts& facts : facts_) {
       for (const auto& [value, count] : facts.counts) {
@@ -222,7 +222,7 @@ class Judge {
     return true;
   }
 
-  /// Classes, or a mask, in place of objects: few numbers, each in many places.
+  /// Finds classes, or a mask, in place of objects: few numbers, each in many places.
   void find_classes() {
     int64_t regions = 0, numbers = 0;
     for (const TargetFacts& facts : facts_) {
@@ -248,7 +248,7 @@ class Judge {
         classes));
   }
 
-  /// A number for each of an image's objects.
+  /// Whether each of an image's objects has its own number.
   bool are_objects() const {
     double numbers = 0, regions = 0;
     for (const TargetFacts& facts : facts_) {

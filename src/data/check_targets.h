@@ -1,6 +1,6 @@
 #pragma once
-// Targets that can't be meant as they are: no background, noise of JPEG, the image itself, colours,
-// classes in place of objects ... One judge for all tasks.
+// Finds targets that can't have the intended meaning: no background, noise of JPEG, the image
+// itself, colours, classes in place of objects ... It is shared by all tasks.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace cytra::data {
 
-/// What a task takes a target for.
+/// The meaning that a task gives a target.
 struct TargetMeaning {
   enum class Kind { mask, masks, classes, objects, values };
   Kind kind = Kind::mask;

@@ -98,7 +98,7 @@ std::string table_of(const std::string& folder, Split split) {
 }
 
 bool is_there(const std::string& path) {
-  std::error_code error;  // a path of 5,000 letters or a loop of links is an error, too
+  std::error_code error;  // also a path of 5,000 letters, or a loop of links
   const fs::file_status status = fs::status(io::file_of(path), error);
   return fs::is_regular_file(status) || fs::is_directory(status);
 }

@@ -1,4 +1,4 @@
-// dataset.json as nnU-Net (both versions) and the Decathlon write it. Source: nnU-Net's
+// Reads dataset.json as nnU-Net (both versions) and the Decathlon write it. Source: nnU-Net's
 // documentation/dataset_format.md, region_based_training.md, ignore_label.md.
 #include "data/description.h"
 
@@ -15,7 +15,8 @@ bool is_number(const std::string& text) {
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// One entry of `labels`, {"tumor": 2}, {"whole": [1, 2]} or, of the first version, {"2": "tumor"}.
+/// Adds an entry of `labels`: {"tumor": 2}, {"whole": [1, 2]} or, in the first version, {"2":
+/// "tumor"}.
 void add_label(const std::string& name, const Json& value, DatasetDescription& into) {
   const std::string where = fmt::format("{}: labels.{}", into.place, name);
   if (value.is_array()) {

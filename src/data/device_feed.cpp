@@ -11,14 +11,14 @@
 namespace cytra::data {
 namespace {
 
-// By the device's own guard: nothing here links against CUDA.
+// The current stream, through the device's own guard, as nothing here links against CUDA.
 c10::Stream compute_stream(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
 }  // namespace
 
-/// A batch on its way.
+/// A batch that is being copied.
 struct DeviceFeed::BatchCopy {
   Batch host, device;
   c10::Event done;
@@ -75,7 +75,8 @@ std::optional<Batch> DeviceFeed::on_device() {
   std::unique_ptr<BatchCopy> copy = std::move(ahead_);
   const c10::Stream stream = compute_stream(device_);
   copy->done.block(stream);
-  // allocated on the copy's stream: not to be handed out again before the step has read it
+  // the memory was allocated on the copy's stream: it must not be reused before the step has read
+  // it
   for (const auto& [key, tensor] : copy->device.tensors) tensor.record_stream(stream);
   for (const auto& [key, list] : copy->device.lists) {
     for (const at::Tensor& tensor : list) tensor.record_stream(stream);

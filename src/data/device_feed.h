@@ -10,15 +10,16 @@
 
 namespace cytra::data {
 
-/// The batches of a loader on a device. To a GPU they go on a stream of their own, and the next one
-/// is under way while the step computes. There the loader's batch transforms are applied.
+/// Copies the batches of a loader to a device. Copies to a GPU have their own stream: the next
+/// batch is copied while the step computes. The loader's batch transforms are applied on the
+/// device.
 class DeviceFeed {
  public:
   DeviceFeed(DataLoader& loader, c10::Device device);
   ~DeviceFeed();
-  /// As DataLoader::start_epoch.
+  /// Begins an epoch, as DataLoader::start_epoch().
   void start_epoch(int64_t epoch, int64_t first = 0, bool more = false);
-  /// As DataLoader::next().
+  /// The next batch, as DataLoader::next().
   std::optional<Batch> next();
   /// Seconds that next() has waited for the loader so far.
   double waited_s() const { return waited_s_; }
@@ -34,7 +35,8 @@ class DeviceFeed {
   std::optional<c10::Stream> stream_;  // of all copies; none on a CPU
   double waited_s_ = 0;
   std::unique_ptr<BatchCopy> ahead_;
-  std::deque<std::unique_ptr<BatchCopy>> done_;  // whose page-locked memory may still be read
+  std::deque<std::unique_ptr<BatchCopy>> done_;  // copies whose page-locked memory may still be
+                                                 // read
 };
 
 }  // namespace cytra::data

@@ -16,7 +16,7 @@ namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t kMostFolders = 12;  // more are images in folders of their own, not columns
+constexpr std::size_t kMostFolders = 12;  // more folders hold one image each, and are not columns
 
 bool holds_images(const fs::path& folder) {
   std::error_code error;

@@ -16,7 +16,7 @@
 namespace cytra::data {
 namespace {
 
-/// The source of the image that names the sample; null of one in memory.
+/// The source of the image that names the sample; null for an image in memory.
 const Source* image_source(const Sample& sample) {
   const Source* first = nullptr;
   for (const auto& [key, source] : sample.sources) {
@@ -33,14 +33,14 @@ std::vector<std::string> files_of_images(const std::vector<Sample>& samples) {
   return files;
 }
 
-/// A number for each sample: the same for those of one image.
+/// A number for each sample, equal for samples of one image.
 std::vector<std::size_t> groups_of(const std::vector<Sample>& samples) {
   std::map<std::string, std::size_t> known;
   std::vector<std::size_t> groups;
   for (std::string& file : files_of_images(samples))
     groups.push_back(known.emplace(std::move(file), known.size()).first->second);
   if (known.size() > 1 || samples.size() < 2) return groups;
-  // All are of one file or series: its time points, or planes, are what can be parted.
+  // All samples are of one file or series: only its time points, or planes, can be separated.
   warn_once(fmt::format(
       "{}: all {} images are of this file or series: training and validation have other parts of "
       "it, which are alike",
@@ -60,7 +60,7 @@ void FoldOptions::check() const {
         fmt::format("fold: {}, expected 0 to {}: folds is {}", fold, *folds - 1, *folds));
 }
 
-// The shuffle is that of numpy's RandomState.
+// The shuffle follows numpy's RandomState.
 std::vector<std::vector<std::size_t>> shuffled_folds(std::size_t count, std::size_t folds) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -27,7 +27,7 @@ constexpr const char* kSegmentation = "experiment=im2im/segmentation";
 constexpr const char* kInstances = "experiment=im2im/instance";
 constexpr const char* kDetection = "experiment=detection/cells";
 
-/// Every k-th of `count`, `most` at most.
+/// Every k-th index of `count`, at most `most` of them.
 std::vector<std::size_t> spread(std::size_t count, std::size_t most) {
   std::vector<std::size_t> chosen;
   const std::size_t number = std::min(count, most);
@@ -35,10 +35,10 @@ std::vector<std::size_t> spread(std::size_t count, std::size_t most) {
   return chosen;
 }
 
-/// All that the values of the targets say.
+/// The properties of the targets' values.
 struct Values {
   std::map<double, std::size_t> images_with;
-  double numbers = 0, regions = 0;  // other than 0, over all images
+  double numbers = 0, regions = 0;  // numbers and regions other than 0, summed over all images
   double at_ends = 0, alike = 0;    // means
   std::size_t images = 0;
   bool is_whole = true, are_many = false, is_colour = false;
@@ -68,7 +68,7 @@ Values values_of(const std::vector<Sample>& items, const std::string& key, std::
         ++all.images_with[value];
         all.numbers += value != 0;
       }
-    } catch (const Error&) {  // the loaders tell it
+    } catch (const Error&) {  // the loaders report it
     }
   }
   const auto count = static_cast<double>(std::max<std::size_t>(all.images, 1));
@@ -77,15 +77,16 @@ Values values_of(const std::vector<Sample>& items, const std::string& key, std::
   return all;
 }
 
-/// By values alone. Numbers of objects have a region each and differ from image to image, or are
-/// many; classes have several regions. Nothing where both readings fit.
+/// Whether the targets are numbered objects, by values only. Numbers of objects have one region
+/// each and differ from image to image, or are many; classes have several regions. Nothing where
+/// both interpretations fit.
 std::optional<bool> are_objects(const Values& all, const std::vector<double>& values) {
   if (all.numbers == 0) return false;
   const double regions = all.regions / all.numbers;
   const bool are_many = all.numbers >= 5 * static_cast<double>(all.images);
   if (values.size() > kMostNumbers || (regions < 1.2 && are_many)) return true;
   if (regions >= (values.size() <= 5 ? 1.5 : 3)) return false;
-  std::size_t shared = 0;  // values of most images, as classes are
+  std::size_t shared = 0;  // values that most images have, as for classes
   for (const double value : values)
     shared += value != 0 && 4 * all.images_with.at(value) >= 3 * all.images;
   if (regions < 1.2 && 2 * shared < values.size() - 1) return true;
@@ -139,7 +140,7 @@ TargetGuess of_values(const Values& all) {
   return guess;
 }
 
-/// Colours that a table beside the targets, or in a folder above, gives names. Nothing where it
+/// A guess by colours that a table beside the targets, or in a folder above, names. Empty where it
 /// does not have them all.
 TargetGuess of_colours(const Values& all, const std::string& target) {
   constexpr int kMostFolders = 3;
@@ -169,7 +170,7 @@ TargetGuess of_colours(const Values& all, const std::string& target) {
   return guess;
 }
 
-/// More than its box.
+/// Whether the annotation has a shape besides its box.
 bool has_shape(const io::Annotation& one) {
   const auto is_corner = [&](const auto& point) {
     return (point[0] == one.box[0] || point[0] == one.box[2]) &&
@@ -237,7 +238,7 @@ ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string&
       facts.example = source.path;
       for (const std::string& more : source.more) facts.example += " with " + more;
       facts.example_planes = info.shape[1];
-    } catch (const Error&) {  // the loaders tell it
+    } catch (const Error&) {  // the loaders report it
     }
   }
   if (facts.all_channels.size() == 1) facts.channels = *facts.all_channels.begin();

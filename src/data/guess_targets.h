@@ -1,5 +1,5 @@
 #pragma once
-// What images and targets are, from some of them, for a configuration that leaves it open.
+// Guesses from some images and targets what they are, for a configuration that leaves it open.
 #include <optional>
 #include <set>
 #include <string>
@@ -17,21 +17,22 @@ struct ImageHeaders {
   int64_t example_planes = 0;
 };
 
-/// From the headers of up to 32 images, spread over all.
+/// Reads the headers of up to 32 images, spread over all.
 ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string& key);
 
 struct TargetGuess {
-  /// "experiment=im2im/instance", ...: those that learn such targets; more than one where the
-  /// values do not tell.
+  /// The experiments that learn such targets ("experiment=im2im/instance", ...); several where the
+  /// values do not decide it.
   std::vector<std::string> experiments;
-  /// Of a segmentation: {"num_classes=3"}; empty: a mask, or nobody can tell.
+  /// The classes of a segmentation: {"num_classes=3"}; empty for a mask, or where they are
+  /// unknown.
   std::vector<std::string> classes;
-  std::vector<std::string> box_classes;  // the same of a detection, by annotations
+  std::vector<std::string> box_classes;  // the classes of a detection, by annotations
   std::string why;
   std::size_t looked_at = 0;
 };
 
-/// From up to `most` targets, spread over all, or from the annotations.
+/// Guesses from up to `most` targets, spread over all, or from the annotations.
 TargetGuess guess_targets(const DataModule& module,
                           const std::vector<Sample>& items,
                           const std::string& key,

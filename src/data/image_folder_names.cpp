@@ -10,7 +10,7 @@
 namespace cytra::data {
 namespace {
 
-/// The names of folders that most have: of an image without a target the loaders tell.
+/// The names that most folders have; the loaders report an image without a target.
 std::vector<std::string> shared_by_most(const std::vector<ImageFolder>& folders) {
   std::map<std::string, std::size_t> counts;
   for (const ImageFolder& folder : folders)
@@ -21,7 +21,7 @@ std::vector<std::string> shared_by_most(const std::vector<ImageFolder>& folders)
   return names;
 }
 
-/// The one name that is wanted, or that is of a kind; "" for none or several.
+/// The one name that is asked for, or that is of a kind; "" for none or several.
 template <class IsOfKind>
 std::string one_of_kind(std::vector<std::string> names,
                         const std::string& wanted,
@@ -31,7 +31,8 @@ std::string one_of_kind(std::vector<std::string> names,
   return names.size() == 1 ? names[0] : "";
 }
 
-/// The names without `word`: the image of each folder; empty where it does not part them.
+/// The names without `word`: the image of each folder; empty where the word does not separate
+/// them.
 std::vector<std::string> images_without(const std::vector<ImageFolder>& folders,
                                         const std::string& word) {
   std::vector<std::string> images;

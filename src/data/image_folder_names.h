@@ -1,21 +1,21 @@
 #pragma once
-// Names in folders that hold one image each, and its targets.
+// Finds images and targets by their names in folders that hold one image each.
 #include <string>
 #include <vector>
 
 namespace cytra::data {
 
 struct ImageFolder {
-  std::vector<std::string> images, folders;  // names of what lies directly in it
+  std::vector<std::string> images, folders;  // names of what is directly in the folder
 };
 
-/// The folders of the images and of the targets that most of several have, {"images", "masks"};
-/// empty where none or several may be meant.
+/// The names of the images' and the targets' folders that most of `folders` have, {"images",
+/// "masks"}; empty where none or several are possible.
 std::vector<std::string> columns_of_image_folders(const std::vector<ImageFolder>& folders,
                                                   const std::string& source,
                                                   const std::string& target);
-/// data.regex that parts the one image of each folder from its masks, whose names have a word such
-/// as mask, label or seg; empty where that can't be, or in more than one way.
+/// The data.regex that separates the one image of each folder from its masks, whose names have a
+/// word such as mask, label or seg; empty where that is not possible, or in several ways.
 std::vector<std::string> regex_of_image_folders(const std::vector<ImageFolder>& folders);
 
 }  // namespace cytra::data

@@ -5,19 +5,20 @@
 
 namespace cytra::data {
 
-/// (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3, in the type on file (float64 as float32). Takes the
-/// pixels of an image that is moved in, without a copy. Throws: DataError when a stack is read as
-/// 2D.
+/// Makes a tensor (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3, in the type on file (float64 as
+/// float32). The pixels of an image that is moved in are not copied. Throws: DataError when a
+/// stack is read as 2D.
 at::Tensor to_tensor(io::Image image, int64_t spatial_dims, const std::string& path);
-/// Of a whole image. Throws: DataError for a stack when spatial_dims is 2, for a plane when it
-/// is 3.
+/// Checks the number of planes of a whole image. Throws: DataError for a stack when spatial_dims
+/// is 2, for a plane when it is 3.
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path);
-/// What is wanted of an image that is not read yet. Throws: DataError, also for values that are NaN
-/// or infinite.
+/// The wanted part of an image that is not read yet. Reading it throws DataError, also for values
+/// that are NaN or infinite.
 struct ImageRequest;
 at::Tensor read_tensor(const ImageRequest& image);
 void check_finite(const at::Tensor& image, const std::string& path);
-/// The reverse: (C,Y,X) or (C,Z,Y,X) values of any type, converted to `dtype`, the type on disk.
+/// Makes an image of (C,Y,X) or (C,Z,Y,X) values of any type, converted to `dtype`, the type on
+/// disk.
 io::Image to_image(const at::Tensor& tensor, io::Dtype dtype, const io::Geometry& geometry);
 
 }  // namespace cytra::data

@@ -1,4 +1,4 @@
-// How the images of a data set lie: one search through a folder, its parts and the data sets below
+// Finds the layout of a data set: one search through a folder, its parts and the data sets below
 // it.
 #include "data/layout.h"
 
@@ -25,12 +25,12 @@ namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-/// The user has to choose.
+/// Thrown where several layouts fit, and the user has to choose.
 struct SeveralMeant : ConfigError {
   using ConfigError::ConfigError;
 };
 
-/// What lies directly in a folder.
+/// The content of a folder, without that of its subfolders.
 struct Holding {
   std::string name;                                       // below the base; ".": the base itself
   std::vector<std::string> images, annotations, folders;  // names
@@ -74,7 +74,7 @@ std::vector<std::string> stems_of(const std::vector<std::string>& names) {
   return stems;
 }
 
-/// Where the folders of a data set begin: `prefix` below the path; of a train/ none.
+/// The place where the folders of a data set begin: `prefix` below the path; no prefix for train/.
 struct Base {
   fs::path place;
   std::string prefix;
@@ -146,8 +146,8 @@ class FolderLayout {
     return layout;
   }
 
-  /// A folder for each image: NAME/images/a.png and NAME/masks/*.png, as in DSB 2018, or NAME/a.png
-  /// and NAME/mask_*.png.
+  /// The layout with a folder for each image: NAME/images/a.png and NAME/masks/*.png, as in DSB
+  /// 2018, or NAME/a.png and NAME/mask_*.png.
   std::optional<Layout> folder_per_image() const {
     std::vector<ImageFolder> folders;
     for (const Holding& one : holdings_) {
@@ -169,7 +169,7 @@ class FolderLayout {
     return of(names, regex);
   }
 
-  /// Targets of a kind that is not read.
+  /// Throws for targets of a kind that is not read.
   void refuse_foreign() const {
     for (const Holding& one : holdings_) {
       if (one.foreign.empty() || !names_target(one.name) || !one.images.empty()) continue;
@@ -217,7 +217,7 @@ class FolderLayout {
     for (const Holding& one : holdings_)
       if (names_target(one.name) && one.images.size() + one.annotations.size() > 0)
         targets.push_back(&one);
-    if (targets.empty() && wish_.has_target) return nullptr;  // folders of something else
+    if (targets.empty() && wish_.has_target) return nullptr;  // folders with something else
     fail_several(known.size() > 1 ? known : found, targets.empty() ? found : targets);
   }
 
@@ -231,7 +231,7 @@ class FolderLayout {
             is_coco_file(base_.place / one.name / one.annotations[0]));
   }
 
-  /// Null: there is no folder of targets.
+  /// The folder of the targets; null where there is none.
   const Holding* find_target(const Holding& source) const {
     const Holding* exact = named(wish_.target_col);
     if (exact != nullptr && exact != &source) return exact;
@@ -252,7 +252,7 @@ class FolderLayout {
     fail_several({&source}, liked.empty() ? targets : liked);
   }
 
-  /// Images and targets in one folder.
+  /// The layout with images and targets in one folder.
   std::optional<Layout> in_one(const Holding& source) const {
     const std::vector<std::string> regex = regex_of_one_folder(stems_of(source.images));
     const bool has_own = has_annotations(source, source);
@@ -267,7 +267,7 @@ class FolderLayout {
   std::vector<Holding> holdings_;
 };
 
-/// Of folders that are typed: how the names of their files pair.
+/// The layout of folders that the user typed: how the names of their files are paired.
 std::optional<Layout> of_typed_folders(const fs::path& path, const LayoutWish& wish) {
   std::error_code ignored;
   const fs::path place = fs::is_directory(path / "train", ignored) ? path / "train" : path;
@@ -286,7 +286,8 @@ std::optional<Layout> of_typed_folders(const fs::path& path, const LayoutWish& w
   return Layout{"folder", {{"data.regex", regex}}, "the names of the files"};
 }
 
-/// Parts below a folder that is not the path itself are not told apart by data=folder.
+/// Checks that there are no parts below a folder that is not the path itself, as data=folder can't
+/// separate them.
 void expect_no_parts(const Base& base) {
   std::error_code ignored;
   for (const char* name : {"valid", "val", "validation"}) {
@@ -297,7 +298,7 @@ void expect_no_parts(const Base& base) {
   }
 }
 
-/// Of the folder itself, or of its train/.
+/// The layout of the folder itself, or of its train/.
 std::optional<Layout> of_base(const Base& base, const LayoutWish& wish) {
   if (auto layout = FolderLayout(base, wish).find()) return layout;
   for (const char* name : {"train", "training", "stage1_train"}) {
@@ -312,7 +313,7 @@ std::optional<Layout> of_base(const Base& base, const LayoutWish& wish) {
   return {};
 }
 
-/// A file in the folder says what its images are: data.path must name that folder itself.
+/// Whether a file in the folder describes its images: then data.path must name that folder itself.
 bool is_described(const fs::path& place) {
   std::error_code none;
   const auto has = [&](const char* name) { return fs::exists(place / name, none); };
@@ -323,11 +324,11 @@ bool is_described(const fs::path& place) {
 struct SetsBelow {
   std::vector<std::string> words;  // data.path=...
   std::optional<Layout> layout;    // of the only one
-  std::string error;               // of the only one that nobody can tell
+  std::string error;               // of the only one whose layout is unknown
 };
 
 SetsBelow sets_below(const Base& base, const LayoutWish& wish) {
-  constexpr std::size_t kMostFolders = 12;  // more are of an image or a patient each
+  constexpr std::size_t kMostFolders = 12;  // more folders hold an image or a patient each
   SetsBelow sets;
   const std::vector<std::string> folders = look_into(base.place, ".").folders;
   if (!wish.has_target || folders.size() > kMostFolders) return sets;
@@ -340,7 +341,7 @@ SetsBelow sets_below(const Base& base, const LayoutWish& wish) {
       sets.layout = std::move(layout);
     } catch (const SeveralMeant& several) {
       sets.error = several.what();
-    } catch (const ConfigError&) {  // of files that are not read
+    } catch (const ConfigError&) {  // its files are of a kind that is not read
       continue;
     }
     sets.words.push_back(path_word(below.place.string()));
@@ -360,7 +361,7 @@ std::optional<Layout> of_sets_below(const Base& base, const LayoutWish& wish) {
 
 std::optional<Layout> of_folders(const fs::path& path, const LayoutWish& wish) {
   Base base{path, ""};
-  constexpr int kMostDepth = 4;  // of folders that are alone, as an archive is unpacked
+  constexpr int kMostDepth = 4;  // nested folders, as archives are unpacked
   for (int depth = 0; depth < kMostDepth; ++depth) {
     try {
       if (auto layout = of_base(base, wish)) return layout;

@@ -16,7 +16,7 @@
 namespace cytra::data {
 namespace {
 
-/// Columns whose first cell that is not empty names an image, or annotations.
+/// The columns whose first cell that is not empty names an image, or annotations.
 std::vector<std::string> image_columns(const io::Table& table) {
   std::vector<std::string> names;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -32,7 +32,7 @@ std::vector<std::string> image_columns(const io::Table& table) {
   return names;
 }
 
-/// The column that says train or valid of each row; "" where none does.
+/// The column that says train or valid for each row; "" where there is none.
 std::string split_column(const io::Table& table) {
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     std::set<std::string> words;

@@ -6,7 +6,7 @@
 
 namespace cytra::data {
 
-/// layout_of() of a table; `is_whole`: of all splits.
+/// The layout of a table, as by layout_of(); `is_whole`: the table is of all splits.
 std::optional<Layout> layout_of_table(const std::string& file,
                                       bool is_whole,
                                       const LayoutWish& wish);

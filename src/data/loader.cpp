@@ -1,4 +1,4 @@
-// The loader: one class round one lock.
+// The loader: one class with one lock.
 #include "data/loader.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kShutdown{2};
-constexpr std::chrono::milliseconds kListening{200},  // between two looks for a signal
+constexpr std::chrono::milliseconds kListening{200},  // between two checks for a signal
     kPatience{1000}, kPatienceOfMany{5000};           // with a batch, once there was one
 constexpr int kReplacements = 10;  // images tried in place of one that can't be loaded
 
@@ -35,13 +35,13 @@ LoaderOptions with_workers(LoaderOptions options) {
   return options;
 }
 
-/// What an epoch takes, and how often it took the same image before.
+/// The images of an epoch, and how often each came before.
 struct Epoch {
   std::vector<std::size_t> order;
   std::vector<uint32_t> repeat;  // empty: no image comes twice
 };
 
-/// A batch being made. What no comment excepts is guarded by Shared::mutex.
+/// A batch that is being made. Shared::mutex guards everything, unless a comment says otherwise.
 struct Slot {
   Slot(int64_t rows, const BatchLayout& layout, BatchMemory& memory)
       : builder(rows, layout, memory) {}
@@ -55,7 +55,7 @@ struct Slot {
   Batch batch;  // when nothing is missing
 };
 
-/// What a thread is at, for messages.
+/// The current work of a thread, for messages.
 struct WorkerActivity {
   std::shared_ptr<Slot> slot;  // null: nothing
   std::size_t position = 0;
@@ -77,7 +77,7 @@ Collate collate_of(const std::string& name) {
 struct DataLoader::Shared {
   explicit Shared(DataLoaderSpec given);
 
-  // ---- what a job does; no lock is held
+  // ---- the work of a job, without the lock
   std::vector<Drawn> draw(std::size_t index, const Slot& slot, WorkerActivity& running) const;
   std::exception_ptr work(Slot& slot, WorkerActivity& running);
   void note(const std::string& id, const std::string& why);
@@ -143,7 +143,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   memory = std::make_unique<BatchMemory>((ahead + 2) * 4);  // four images to a sample, as a rule
 }
 
-/// All draws of an image.
+/// Makes all draws of an image.
 std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
                                             const Slot& slot,
                                             WorkerActivity& at) const {
@@ -176,7 +176,7 @@ void DataLoader::Shared::note(const std::string& id, const std::string& why) {
   if (is_new) log::warn("{}: {}", options.on_error == "skip" ? "left out" : "replaced", why);
 }
 
-/// One job: an image of a batch. What goes wrong is returned, or noted when the run is to go on.
+/// Does one job: an image of a batch. Returns an error, or notes it when the run shall continue.
 std::exception_ptr DataLoader::Shared::work(Slot& slot, WorkerActivity& at) {
   const std::size_t place = slot.begin + at.position;
   std::size_t index = slot.plan->order[place];
@@ -195,7 +195,8 @@ std::exception_ptr DataLoader::Shared::work(Slot& slot, WorkerActivity& at) {
       index = other.below(pipeline.items().size());
     }
   }
-  try {  // images that do not fit together are no matter of on_error: which one is wrong?
+  try {  // on_error does not apply to images of different sizes, as it is unknown which one is
+         // wrong
     int64_t row = static_cast<int64_t>(at.position) * pipeline.draws();
     for (Drawn& one : drawn) slot.builder.set(row++, std::move(one.sample), one.key);
     return nullptr;
@@ -243,7 +244,7 @@ void DataLoader::Shared::plan_epoch(int64_t number) {
   posted_epoch = number;
 }
 
-/// Keeps `ahead` batches under way: of this epoch, then of the next.
+/// Keeps `ahead` batches in work: of this epoch, then of the next.
 void DataLoader::Shared::post() {
   bool has_posted = false;
   while (slots.size() < ahead) {
@@ -269,7 +270,7 @@ void DataLoader::Shared::post() {
   if (has_posted) work_there.notify_all();
 }
 
-/// "a.tif (LoadImaged, for 31 s), b.tif ...": of one batch, or of all.
+/// The images in work, "a.tif (LoadImaged, for 31 s), b.tif ...": of one batch, or of all.
 std::string DataLoader::Shared::under_way(const Slot* slot) const {
   std::vector<std::string> texts;
   for (const WorkerActivity& at : running) {
@@ -295,7 +296,7 @@ void DataLoader::Shared::wait_for(std::unique_lock<std::mutex>& lock, const Slot
   const auto waited = [&] {
     return fmt::format("waiting for {} since {:.0f} s", under_way(&slot), stopwatch.seconds());
   };
-  // Other processes wait for this one's batch: without it, they lose more.
+  // With several processes, the others wait for this one's batch, and lose more without it.
   const auto patience = sampler.world_size > 1 ? kPatienceOfMany : kPatience;
   Clock::time_point caught = Clock::time_point::max();
   const double limit = options.timeout;
@@ -330,7 +331,7 @@ void DataLoader::Shared::end() {
 
 DataLoader::DataLoader(DataLoaderSpec spec) : shared_(std::make_shared<Shared>(std::move(spec))) {
   const auto work = [](const std::shared_ptr<Shared>& shared, std::size_t worker) {
-    ops::compute_alone();  // several teams at once would fight for the same cores
+    ops::compute_alone();  // several thread teams would compete for the same cores
     const at::AutoDispatchBelowADInplaceOrView no_gradients;
     std::unique_lock lock(shared->mutex);
     for (;;) {
@@ -348,7 +349,7 @@ DataLoader::DataLoader(DataLoaderSpec spec) : shared_(std::make_shared<Shared>(s
       shared_->threads.emplace_back(work, shared_, worker);
       ++shared_->alive;
     }
-  } catch (...) {  // no thread can be had: those that have begun end, too
+  } catch (...) {  // a thread can't be started: those that have begun end, too
     shared_->end();
     throw;
   }

@@ -21,7 +21,8 @@ struct DataLoaderSpec {
   bool shuffle = false;
   bool channels_last = false, pin = false;  // of batches: see BatchLayout
   int64_t batches = 0;  // of an epoch, images repeated or left for the next; 0: each image once
-  std::function<int64_t(int64_t)> limit;  // batches of an epoch, given all there are; none: all
+  std::function<int64_t(int64_t)> limit;  // the number of batches of an epoch, given that of all;
+                                          // none: all
   int64_t rank = 0, world_size = 1;       // this process's share of every epoch
   bool pad = true;                        // as SamplerSpec's
   std::shared_ptr<CacheManager> cache;    // null: nothing is kept
@@ -33,17 +34,17 @@ struct LoaderStats {
 };
 
 /// Batches of an epoch, loaded ahead by worker threads that live as long as the loader. Each image
-/// is one job, so a slow one delays nothing but its own batch; the order of batches is kept. What a
-/// batch holds is a function of (seed, epoch, position) alone, whatever the number of workers. A
-/// batch has batch_size images with num_samples draws of each.
+/// is one job, so a slow one delays only its own batch; the order of batches is kept. The content
+/// of a batch depends only on (seed, epoch, position), not on the number of workers. A batch has
+/// batch_size images with num_samples draws of each.
 /// Source: torch.utils.data.DataLoader's options; threads instead of processes.
 class DataLoader {
  public:
   explicit DataLoader(DataLoaderSpec spec);
-  /// Waits up to 2 s for the images under way; a read that hangs is left behind with a warning.
+  /// Waits up to 2 s for the images in work; a read that hangs is abandoned with a warning.
   ~DataLoader();
   DataLoader(DataLoader&&) noexcept;
-  /// Batches in an epoch.
+  /// The number of batches in an epoch.
   int64_t size() const;
   const std::vector<Sample>& items() const;
   /// Begins an epoch at its batch `first` (a resume). `more`: the next epoch follows, and is loaded

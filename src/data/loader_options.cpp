@@ -7,7 +7,8 @@
 namespace cytra::data {
 
 int64_t LoaderOptions::workers(int64_t processes) const {
-  // Half: the training step wants processors, too. Two also where there is one: reading waits.
+  // Half of the processors are used, as the training step needs some, too. Two workers also where
+  // there is one processor, as reading waits.
   constexpr int64_t kFewest = 2, kMost = 8;
   if (num_workers != kAutoWorkers) return num_workers;
   return std::clamp(available_processors() / processes / 2, kFewest, kMost);

@@ -26,7 +26,7 @@ struct SplitTransforms {
   }
 };
 
-/// Keys every data module takes, with CytoDL's and torch's names.
+/// Keys that every data module takes, with CytoDL's and torch's names.
 struct LoaderOptions {
   static constexpr int64_t kAutoWorkers = -1;
   int64_t batch_size = 1,  // 0: AUTO
@@ -86,7 +86,7 @@ struct LoaderOptions {
   void check() const {
     if (axes) io::check_axes(*axes);
   }
-  /// num_workers, AUTO as a number: for each of so many `processes` on this machine.
+  /// The number of workers for each of `processes` processes on this machine, also for AUTO.
   int64_t workers(int64_t processes = 1) const;
 
  private:
@@ -111,7 +111,7 @@ struct LoaderOptions {
       "of cache_dir; zstd takes less space and more time",
       {"none", "zstd"});
   }
-  /// What torch's DataLoader, MONAI's data sets and CytoDL take.
+  /// Visits options that torch's DataLoader, MONAI's data sets and CytoDL take.
   template <class V>
   void visit_unused(V& v) {
     using config::Unused;

@@ -21,7 +21,8 @@ namespace {
 constexpr std::size_t kMostProblems = 20;
 constexpr int64_t kMostImages = 1000000;  // of one row
 
-/// 3 of "3", "3.0" (as pandas writes a column with gaps) and bioio's "Image:3"; -1 for others.
+/// The number in a cell: 3 for "3", "3.0" (as pandas writes a column with gaps) and bioio's
+/// "Image:3"; -1 for others.
 int64_t whole_number(std::string text) {
   if (starts_with(text, "Image:")) text.erase(0, 6);
   if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos) return -1;
@@ -99,7 +100,7 @@ bool Manifest::holds_images(std::size_t column, bool when_empty) const {
     return io::is_image_path(path) || fs::is_regular_file(io::file_of(path), error) ||
            (when_empty && io::is_mask_folder(path));
   }
-  return when_empty;  // which is reported for its first row
+  return when_empty;  // an empty column is reported for its first row
 }
 
 Manifest::Selectors Manifest::selectors_of(const std::string& image_column) const {

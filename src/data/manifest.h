@@ -10,22 +10,22 @@
 
 namespace cytra::data {
 
-/// Nothing, or a word that pandas reads as NaN.
+/// Whether the cell is empty, or a word that pandas reads as NaN.
 bool is_empty_cell(const std::string& cell);
 
 /// A .csv or .tsv file whose image columns hold paths relative to its folder. `channel`, `scene`,
-/// `resolution` and `timepoint` say which image of the file is meant: a number from 0 or several
-/// with commas; an empty cell says nothing. Several scenes or time points of a row are a sample
-/// each, as are those from `start` to `stop` (included; the last when empty or -1) in steps of
-/// `step`. They hold for every image column, KEY_channel and the like for the column KEY alone, in
-/// place of the plain one.
+/// `resolution` and `timepoint` select an image of the file: a number from 0, or several with
+/// commas; an empty cell selects nothing. Each of several scenes or time points of a row is a
+/// sample, as is each of those from `start` to `stop` (included; the last when empty or -1) in
+/// steps of `step`. They apply to every image column; KEY_channel and similar names apply to the
+/// column KEY only, in place of the general one.
 class Manifest {
  public:
-  /// `columns`: those to read; empty: all. One whose first cell is neither a file nor has the name
-  /// of an image holds text, for Sample::columns. Throws: DataError (no table, no such column, none
-  /// with images), ConfigError (no such file). `leave_out`: rows that samples() would throw for are
-  /// left out with a warning, unless none is left. `allow_empty`: an empty cell of an image column
-  /// is text (Sample::columns) where the row has another image.
+  /// Reads the table. `columns`: those to read; empty: all. A column whose first cell is neither a
+  /// file nor has an image's name holds text, for Sample::columns. Throws: DataError (no table, no
+  /// such column, none with images), ConfigError (no such file). `leave_out`: rows that samples()
+  /// would throw for are left out with a warning, unless none is left. `allow_empty`: an empty
+  /// cell of an image column is text (Sample::columns) where the row has another image.
   Manifest(const std::string& path,
            const std::vector<std::string>& columns,
            const std::string& weight_column = "",
@@ -33,21 +33,21 @@ class Manifest {
            const std::string& axes = "",
            bool allow_empty = false);
   std::size_t rows() const { return table_.rows.size(); }
-  /// Throws: DataError with the nearest column.
+  /// The number of a column. Throws: DataError with the nearest column.
   std::size_t column(const std::string& name) const { return table_.column(name); }
   const std::string& cell(std::size_t row, std::size_t column) const {
     return table_.rows[row][column];
   }
-  /// "m.csv:3: column 'split'", for messages.
+  /// The place of a cell for messages: "m.csv:3: column 'split'".
   std::string place(std::size_t row, std::size_t column) const;
-  /// Samples of these rows. Throws: DataError with a line, file:line first, per row (20 at most)
-  /// whose image is missing or whose cell can't be read.
+  /// The samples of these rows. Throws: DataError with a line, file:line first, per row (20 at
+  /// most) whose image is missing or whose cell can't be read.
   std::vector<Sample> samples(const std::vector<std::size_t>& rows) const;
   std::vector<Sample> samples() const;
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  /// Columns that select for one image column; kNone: there is none.
+  /// The columns that select for one image column; kNone: there is none.
   struct Selectors {
     std::size_t channel, scene, level, timepoint, start, stop, step;
   };
@@ -61,7 +61,7 @@ class Manifest {
   bool holds_images(std::size_t column, bool when_empty) const;
   Selectors selectors_of(const std::string& image_column) const;
   void add_row(std::size_t row, std::vector<Sample>& samples) const;
-  /// One image of a row, or one per scene and time point.
+  /// The image of a row, or one image per scene and time point.
   std::vector<Source> sources(std::size_t row, const ImageColumn& column) const;
   std::vector<int64_t> numbers(std::size_t row, std::size_t column) const;
   int64_t number(std::size_t row, std::size_t column, int64_t otherwise) const;

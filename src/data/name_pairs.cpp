@@ -14,13 +14,13 @@ bool parts_words(char letter) {
   return letter == '_' || letter == '-' || letter == '.' || letter == ' ';
 }
 
-/// What is before and behind the part of a name that pairs it.
+/// The text before and after the part of a name that pairs it.
 struct Affixes {
   std::string before, behind;
 };
 
-/// What names begin and end with where words are parted; the empty ones first. `share`: of the
-/// names that must have it, since a few of many are often misspelt.
+/// The beginnings and ends of names, split between words; the empty ones come first. `share`: the
+/// share of names that must have them, since a few of many are often misspelt.
 std::vector<Affixes> affixes_of(const std::vector<std::string>& names, double share) {
   std::map<std::string, std::size_t> heads, tails;
   for (const std::string& name : names) {
@@ -46,7 +46,7 @@ std::vector<Affixes> affixes_of(const std::vector<std::string>& names, double sh
   return all;
 }
 
-/// "" where nothing is left, or the name has others.
+/// The name without the affixes; "" where nothing is left, or the name has others.
 std::string without_affixes(const std::string& name, const Affixes& affixes) {
   const std::size_t cut = affixes.before.size() + affixes.behind.size();
   const bool has_them = starts_with(name, affixes.before) && ends_with(name, affixes.behind);
@@ -67,7 +67,7 @@ std::string regex_of(const Affixes& affixes) {
   return escaped_for_regex(affixes.before) + "(.*)" + escaped_for_regex(affixes.behind);
 }
 
-/// Affixes that leave each image a target of its own; false where there are none.
+/// Finds affixes by which each image has its own target; false where there are none.
 bool pair_names(const std::vector<std::string>& images,
                 const std::vector<std::string>& targets,
                 Affixes& of_image,
@@ -79,7 +79,7 @@ bool pair_names(const std::vector<std::string>& images,
     for (const Affixes& target : of_targets) {
       std::multiset<std::string> keys;
       for (const std::string& name : targets) keys.insert(without_affixes(name, target));
-      keys.erase("");  // misspelt ones; their images are named as those without a partner
+      keys.erase("");  // misspelt names; their images are reported as those without a partner
       const bool are_own = std::adjacent_find(keys.begin(), keys.end()) == keys.end();
       const auto paired = std::count_if(images.begin(), images.end(), [&](const std::string& name) {
         const std::string key = without_affixes(name, image);

@@ -19,8 +19,8 @@ template <class Error>
   throw Error(std::string(error.what()) + " (in " + transform.name + ")");
 }
 
-/// Tells this pipeline from every other of the process, in a cache that they share. (An address may
-/// come again.)
+/// A name that distinguishes this pipeline from every other one of the process, in a cache that
+/// they share. (An address may be reused.)
 std::string serial() {
   static std::atomic<uint64_t> count{0};
   return std::to_string(count++);
@@ -87,7 +87,7 @@ void Pipeline::apply(
   }
 }
 
-/// Made once per item: it looks at every file of a folder.
+/// The cache's key of an item. It is made once, as it looks at every file of a folder.
 std::string Pipeline::key_of(std::size_t index) const {
   {
     const std::lock_guard lock(mutex_);

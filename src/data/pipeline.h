@@ -18,26 +18,27 @@ struct LoaderOptions;
 /// The cache that the options ask for; null: none.
 std::shared_ptr<CacheManager> make_cache(const LoaderOptions& options);
 
-/// transform.apply(); what it throws names the transform.
+/// Calls transform.apply(); its exceptions then name the transform.
 void apply(const Transform& transform, Sample& sample, Rng& rng);
 
-/// From an item of a data set to a sample: what comes before the first random transform is done
-/// once per image and kept in the cache, the rest at each draw. Thread-safe. What a transform
-/// throws gets its name.
+/// Makes a sample from an item of a data set. Transforms before the first random one are applied
+/// once per image and the result is kept in the cache; the others are applied at each draw.
+/// Thread-safe. Exceptions name the transform.
 class Pipeline {
  public:
-  /// `cache` may be null. `is_shared`: it outlives this object, so its keys are made of what the
-  /// files and the transforms are.
+  /// Makes the pipeline. `cache` may be null. `is_shared`: the cache outlives this object, so its
+  /// keys are made from the files and the transforms.
   Pipeline(std::vector<Sample> items,
            Transforms transforms,
            std::shared_ptr<CacheManager> cache,
            bool is_shared);
   const std::vector<Sample>& items() const { return items_; }
   int64_t draws() const { return draws_; }  // of one image
-  /// Of the items; empty when all weigh the same.
+  /// The weights of the items; empty when all are equal.
   std::vector<double> weights() const;
   Sample load(std::size_t index, Stage& stage) const;
-  /// Reads what LoadImaged left for later and no transform asked for, too.
+  /// Applies the random transforms. It also reads what LoadImaged left for later and no transform
+  /// has read.
   void transform(Sample& loaded, Rng& rng, Stage& stage) const;
 
  private:
@@ -51,7 +52,7 @@ class Pipeline {
   bool is_shared_;
   std::size_t random_from_;  // the first random transform
   int64_t draws_ = 1;
-  std::string prefix_;  // of cache keys: what is done before the first random transform
+  std::string prefix_;  // of cache keys: the transforms before the first random one
   mutable std::mutex mutex_;
   mutable std::vector<std::string> keys_;  // by item; empty: not made yet
 };

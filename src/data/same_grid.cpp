@@ -22,10 +22,10 @@ using GridKind = Placement::Kind;
 using Vector3 = std::array<double, 3>;  // z, y, x
 using Matrix3 = std::array<Vector3, 3>;
 
-/// Voxels may lie so far apart, in voxels: more than files lose by rounding, less than a label
-/// shows.
+/// The allowed distance of voxels, in voxels: more than files lose by rounding, less than is
+/// visible in a label.
 constexpr double kTolerance = 0.1;
-/// Of spacings where nothing else is known: programs round them.
+/// The allowed difference of spacings where nothing else is known, as programs round them.
 constexpr double kSpacingTolerance = 0.01;
 
 Vector3 sides_of(const std::vector<int64_t>& size) {
@@ -35,7 +35,7 @@ Vector3 sides_of(const std::vector<int64_t>& size) {
   return sides;
 }
 
-/// Columns in the order z, y, x.
+/// The axes in the world, as columns in the order z, y, x.
 Matrix3 axes_in_world(const io::Geometry& geometry) {
   Matrix3 axes{};
   for (std::size_t row = 0; row < 3; ++row) {
@@ -68,7 +68,7 @@ std::string size_text(const std::vector<int64_t>& size) {
   return fmt::format("{}", fmt::join(size, "x"));
 }
 
-/// In mm, or um where that reads better.
+/// The spacing as text, in mm, or in um where that is shorter.
 std::string spacing_text(const io::Geometry& geometry, std::size_t dims) {
   std::vector<double> um(geometry.spacing_um.end() - static_cast<std::ptrdiff_t>(dims),
                          geometry.spacing_um.end());
@@ -86,7 +86,7 @@ std::string affine_text(const io::Geometry& geometry) {
   return fmt::format("[{}]", fmt::join(rows, ", "));
 }
 
-/// The image's voxel is axes @ the other's voxel + origin; (z,y,x).
+/// The map of voxels: the image's voxel is axes @ the other's voxel + origin; (z,y,x).
 struct VoxelMap {
   Matrix3 axes{};
   Vector3 origin{};
@@ -104,8 +104,8 @@ VoxelMap map_between(const io::Geometry& geometry, const io::Geometry& image) {
   return map;
 }
 
-/// For each axis of the image the one of the other that follows it most. An axis of one voxel has
-/// no direction: it takes the place that is left.
+/// The axis of the other image that is most parallel to each axis of the image. An axis of one
+/// voxel has no direction: it gets the axis that is left.
 std::array<std::size_t, 3> match_axes(const VoxelMap& map, const Vector3& sides) {
   constexpr std::size_t kFree = 3;
   std::array<std::size_t, 3> from{kFree, kFree, kFree};
@@ -126,8 +126,8 @@ std::array<std::size_t, 3> match_axes(const VoxelMap& map, const Vector3& sides)
   return from;
 }
 
-/// What the exact turn, which `from` and `is_mirrored` say, is away from the map: voxels at most,
-/// anywhere in the image.
+/// The largest distance, in voxels, anywhere in the image, between the map and the exact turn
+/// given by `from` and `is_mirrored`.
 double farthest(const VoxelMap& map,
                 const std::array<std::size_t, 3>& from,
                 const std::array<bool, 3>& is_mirrored,
@@ -145,7 +145,7 @@ double farthest(const VoxelMap& map,
   return most;
 }
 
-/// Why two grids of one size differ, the plainest reason first.
+/// Why two grids of one size differ; the simplest reason comes first.
 std::string reason_of(const io::Geometry& geometry,
                       const io::Geometry& image,
                       const std::array<std::size_t, 3>& from,
@@ -182,7 +182,7 @@ Placement other(std::string difference) {
   return placement;
 }
 
-/// Where one has no affine: what both tell must fit.
+/// The placement where one image has no affine: what both files tell must agree.
 Placement without_affine(const io::Geometry& geometry,
                          const std::vector<int64_t>& size,
                          const io::Geometry& image,
@@ -210,7 +210,7 @@ void turn_onto(Sample& sample, const std::string& key, const spatial::Turn& turn
   tensor = spatial::turned(tensor, turn);
 }
 
-/// As the file says, where there is one: transforms may have moved both since.
+/// The geometry as in the file, where there is one, since transforms may have moved both images.
 io::Geometry geometry_on_file(const Sample& sample, const std::string& key) {
   const auto source = sample.sources.find(key);
   if (source == sample.sources.end()) return sample.geometries.at(key);
@@ -221,7 +221,7 @@ io::Geometry geometry_on_file(const Sample& sample, const std::string& key) {
   }
 }
 
-/// Turned, or resampled when the sample asks for it; `other` otherwise.
+/// Turns the image, or resamples it when the sample asks for it; otherwise the result is `other`.
 Placement brought_together(Sample& sample, const std::string& key, const std::string& image) {
   const std::vector<int64_t> size = sample.size(key), wanted = sample.size(image);
   io::Geometry& geometry = sample.geometries[key];

@@ -1,5 +1,5 @@
 #pragma once
-// Whether two images have the same voxels, by what their files say of the world.
+// Compares the voxels of two images by their places in the world, as their files give them.
 #include <string>
 #include <vector>
 
@@ -8,37 +8,38 @@
 
 namespace cytra::data {
 
-/// How the voxels of an image lie to those of another one.
+/// How the voxels of an image are placed relative to those of another one.
 struct Placement {
   enum class Kind {
-    same,     // up to a tenth of a voxel
+    same,     // equal up to a tenth of a voxel
     turned,   // the same in another order or direction of axes
-    unknown,  // a file does not tell, and nothing that both tell speaks against it
+    unknown,  // a file gives no place, and nothing that both give contradicts
     other
   } kind = Kind::unknown;
-  // Of `turned`, for each of the image's axes: the axis that follows it, and whether against it
+  // For `turned`: the axis that is parallel to each of the image's axes, and whether it is
+  // reversed.
   std::vector<int64_t> from = {};
   std::vector<bool> mirrored = {};
   std::string difference = {};  // of `other`: "voxels of 1 x 1 x 2 mm, expected 1 x 1 x 1 mm"
 };
-/// Sizes: [D,]H,W.
+/// Compares two placements. Sizes: [D,]H,W.
 Placement placement_of(const io::Geometry& geometry,
                        const std::vector<int64_t>& size,
                        const io::Geometry& image,
                        const std::vector<int64_t>& image_size);
 
-/// After images were loaded: those that have the voxels of the sample's image in another order or
-/// direction are turned onto it, and one whose file tells nothing lies as the image does. Others
-/// follow Sample::on_mismatch, but an error is left to expect_same_grid(): a transform may mend it.
+/// Brings loaded images to the grid of the sample's image. Images with its voxels in another order
+/// or direction are turned, and one whose file gives no place gets the image's. Others follow
+/// Sample::on_mismatch, but an error is left to expect_same_grid(), as a transform may solve it.
 void settle_grids(Sample& sample);
-/// Before a batch is made: `key` has the voxels of `image`, or is turned onto them. Sizes are left
-/// to the caller where a file does not tell where it lies. Throws: DataError that names both
+/// Checks, before a batch is made, that `key` has the voxels of `image`, or turns it onto them.
+/// The caller must compare sizes where a file gives no place. Throws: DataError that names both
 /// files, both affines and what to do.
 void expect_same_grid(Sample& sample, const std::string& key, const std::string& image);
 
-/// "RAS": where the axes of a volume (x, y, z) go; "" where that is not known.
+/// The directions of a volume's axes (x, y, z), as "RAS"; "" where they are unknown.
 std::string orientation_of(const io::Geometry& geometry);
-/// What expect_same_grid() says of two files.
+/// The message of expect_same_grid() for two files.
 std::string mismatch_text(const std::string& key,
                           const std::string& path,
                           const io::Geometry& geometry,

@@ -26,7 +26,7 @@ std::size_t drawn(const SamplerSpec& spec) {
 std::vector<std::size_t> with_replacement(const SamplerSpec& spec, Rng& rng) {
   std::vector<double> sums(spec.items);
   std::partial_sum(spec.weights.begin(), spec.weights.end(), sums.begin());
-  // the last image with a weight: rounding may not lead beyond it
+  // the last image with a weight: rounding must not lead beyond it
   const auto last = std::lower_bound(sums.begin(), sums.end(), sums.back());
   std::vector<std::size_t> images(of_a_pass(spec));
   for (std::size_t& image : images) {
@@ -36,7 +36,7 @@ std::vector<std::size_t> with_replacement(const SamplerSpec& spec, Rng& rng) {
   return images;
 }
 
-/// The images with the largest keys u^(1/w) (Efraimidis and Spirakis 2006).
+/// Chooses the images with the largest keys u^(1/w) (Efraimidis and Spirakis 2006).
 std::vector<std::size_t> without_replacement(const SamplerSpec& spec, Rng& rng) {
   std::vector<std::pair<double, std::size_t>> keys;
   for (std::size_t i = 0; i < spec.items; ++i) {

@@ -5,7 +5,7 @@
 
 namespace cytra::data {
 
-/// Which images an epoch takes, in which order.
+/// The images of an epoch, and their order.
 struct SamplerSpec {
   std::size_t items = 0;
   bool shuffle = false;
@@ -14,22 +14,24 @@ struct SamplerSpec {
   std::vector<double> weights;
   int64_t num_samples = -1;
   bool replacement = true;
-  /// Of an epoch, over all processes: pass after pass, the last one cut; -1: one pass.
+  /// The number of images of an epoch, over all processes: pass after pass, the last one cut; -1:
+  /// one pass.
   int64_t images = -1;
-  /// Of several processes each takes every world_size-th image. Follows: DistributedSampler: with
-  /// `pad` all get equally many, the first images again when the number does not divide.
+  /// This process and the number of processes. Each process takes every world_size-th image.
+  /// Follows DistributedSampler: with `pad` all get equally many, using the first images again
+  /// when the number is not divisible.
   int64_t rank = 0, world_size = 1;
   bool pad = true;
 };
 
-/// Throws: ConfigError for weights that can't be drawn from.
+/// Checks the weights. Throws: ConfigError for weights that can't be drawn from.
 void check(const SamplerSpec& spec);
-/// Images of one process in an epoch.
+/// The number of images of one process in an epoch.
 std::size_t count(const SamplerSpec& spec);
-/// The same for every process and run with this seed.
+/// The order of images, equal for every process and run with this seed.
 std::vector<std::size_t> order(const SamplerSpec& spec, uint64_t seed, int64_t epoch);
 
-/// How often each image came before.
+/// How often each image of the order came before.
 std::vector<uint32_t> repeats(const std::vector<std::size_t>& order);
 
 }  // namespace cytra::data

@@ -1,5 +1,5 @@
 #pragma once
-// Several files as one image: data.source_keys.
+// Joins several files to one image: data.source_keys.
 #include <string>
 #include <vector>
 
@@ -7,10 +7,10 @@
 
 namespace cytra::data {
 
-/// The key of a data module whose images may lie in several columns.
+/// The option of a data module whose images may be in several columns.
 struct SourceKeyOptions {
   std::vector<std::string> source_keys;
-  std::string joined = {};  // what they become: the first of `columns`
+  std::string joined = {};  // the key of the joined image: the first of `columns`
   template <class V>
   void visit(V& v) {
     v("source_keys",
@@ -18,14 +18,14 @@ struct SourceKeyOptions {
       "columns (or folders) whose images are the channels of one, in their order, in place of the "
       "first of `columns`; []: that column alone");
   }
-  /// `columns` with source_keys in place of the first. Throws: ConfigError where there is none, or
-  /// a key is named twice.
+  /// Returns `columns` with source_keys in place of the first. Throws: ConfigError where there is
+  /// none, or a key is named twice.
   std::vector<std::string> read(const std::vector<std::string>& columns);
 };
 
-/// Makes the images under `keys` the channels of one under `image`. A key that `others` have, too,
-/// stays. Throws: DataError for a key that is no image, ConfigError for parts that are chosen
-/// within files.
+/// Makes the images under `keys` the channels of one image under `image`. A key that `others` has,
+/// too, is kept. Throws: DataError for a key that is no image, ConfigError for parts that are
+/// chosen within files.
 void join_sources(const std::vector<std::string>& keys,
                   const std::string& image,
                   const std::vector<std::string>& others,

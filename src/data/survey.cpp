@@ -49,7 +49,7 @@ const char* dtype_name(at::ScalarType type) {
   }
 }
 
-/// Min, max, mean and the histogram of an image's values.
+/// Computes min, max, mean and the histogram of an image's values.
 template <class T>
 void scan(const T* values, int64_t count, ImageFacts& facts, std::vector<uint64_t>& counts) {
   float low = static_cast<float>(values[0]), high = low;
@@ -98,8 +98,8 @@ std::string identity_of(const Source& source) {
                             fmt::join(selection.channels, ","));
 }
 
-/// The LoadImaged that a split has for a key, for this key alone; one that takes any image where
-/// there is none.
+/// The LoadImaged that a split has for a key, limited to this key; where there is none, one that
+/// accepts any image.
 std::shared_ptr<Transform> loader_of(const SplitTransforms& transforms,
                                      Split split,
                                      const std::string& key) {
@@ -117,7 +117,7 @@ std::shared_ptr<Transform> loader_of(const SplitTransforms& transforms,
   return make<Transform>(any_image_load(key));
 }
 
-/// A thread of the survey computes by itself, as the loader's do.
+/// Makes a thread of the survey compute with one thread, as the loader's threads do.
 void use_one_thread() {
   thread_local const bool once = [] {
     ops::compute_alone();

@@ -1,5 +1,5 @@
 #pragma once
-// What a data set holds, from reading every image once. Source of what is told: nnU-Net's dataset
+// Surveys a data set by reading every image once. Source of the reported facts: nnU-Net's dataset
 // fingerprint and verify_dataset_integrity.
 #include <array>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace cytra::data {
 
-/// One image, as LoadImaged gives it.
+/// Facts about an image as LoadImaged returns it.
 struct ImageFacts {
   std::string path;
   std::string error;                   // why it can't be used; the rest is empty then
@@ -21,12 +21,12 @@ struct ImageFacts {
   io::Geometry geometry;               // on file
   double min = 0, max = 0, mean = 0;
   bool is_whole = false;  // every value is a whole number
-  std::string file;       // the file without links and what is selected of it
+  std::string file;       // the file without links, and what is selected in it
   std::string content;    // its shape and a fingerprint of its values
 };
 
-/// Numbers of values, by the first 18 bits of their float32: whole numbers up to 1023 are apart,
-/// others lie within 0.2 % of their bin's value.
+/// Counts of values, by the first 18 bits of their float32: whole numbers up to 1023 have separate
+/// bins, other values are within 0.2 % of their bin's value.
 struct Histogram {
   static constexpr std::size_t kBins = std::size_t{1} << 18;
   static std::size_t bin_of(float value);
@@ -61,17 +61,20 @@ struct SplitFacts {
 
 struct Survey {
   std::vector<SplitFacts> splits;
-  std::vector<std::string> problems;  // what must be mended, a line each
-  std::vector<std::string> misfits;   // the ones of targets that do not lie on their image
-  std::vector<std::string> notes;     // what may be as it should
+  std::vector<std::string> problems;  // what must be corrected, a line each
+  std::vector<std::string> misfits;   // problems of targets that are not on the grid of their
+                                      // image
+  std::vector<std::string> notes;     // what may be intended
 };
 
-/// What ends a training at a sample, by its place among items_of(); "": nothing. It is asked of
-/// those whose files do not lie on each other, since transforms may mend that.
+/// The error with which a training would end at a sample, given its place among items_of(); "":
+/// none. It is called for samples whose files are on different grids, since transforms may solve
+/// that.
 using Trial = std::function<std::string(Split split, std::size_t sample)>;
 
 /// Reads train, valid and test (when there is one) on `threads` threads, each with one image in
-/// memory. `progress`: images done and all of the split, called by one thread at a time.
+/// memory. `progress` gets the number of images done and of all in the split, called by one thread
+/// at a time.
 Survey survey(const DataModule& module,
               int64_t threads,
               const std::function<void(Split split, int64_t done, int64_t all)>& progress,

@@ -19,7 +19,7 @@ bool is_read(const ImageFacts& image) {
   return image.error.empty() && !image.shape.empty();
 }
 
-/// Lines of one kind; the ones beyond kMostLines are counted.
+/// Lines of one kind; those beyond kMostLines are only counted.
 class Lines {
  public:
   explicit Lines(std::vector<std::string>& into) : into_(into) {}
@@ -49,7 +49,7 @@ std::string um_text(const std::array<double, 3>& spacing) {
   return is_known(spacing) ? fmt::format("{:.4g} um", fmt::join(spacing, " x ")) : "unknown";
 }
 
-/// Keys of labels in any split, when other keys are images.
+/// Whether the key has labels in any split, when other keys are images.
 bool is_label(const Survey& survey, const std::string& key) {
   bool is_any = false;
   for (const SplitFacts& split : survey.splits) {
@@ -82,8 +82,8 @@ void find_broken(const SplitFacts& split,
   }
 }
 
-/// Labels lie on their image, by size and what both files tell of their place; or transforms see to
-/// that. Two images may differ.
+/// Finds labels that are not on the grid of their image, by size and by the places that both files
+/// give, unless transforms solve it. Two images may differ.
 void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
   Lines problems(survey.problems), notes(survey.notes);
   std::vector<std::string> images, labels;
@@ -148,7 +148,7 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
   }
 }
 
-/// Images of a key whose `value` is not that of most; `advice` ends each line.
+/// Finds images of a key whose `value` differs from that of most; `advice` ends each line.
 template <class Value, class Text>
 void find_odd(const Survey& survey,
               const std::string& key,
@@ -193,8 +193,8 @@ struct ImageInSplit {
   const ImageFacts* image;
 };
 
-/// Images that are there twice. In training and elsewhere, the score is worth nothing; valid and
-/// test may be one on purpose.
+/// Finds images that occur twice. A score of images that are also in training is worthless; valid
+/// and test may be equal on purpose.
 void find_twins(Survey& survey, const std::string& key) {
   std::map<std::string, std::vector<ImageInSplit>> groups;
   for (const SplitFacts& split : survey.splits) {
@@ -202,7 +202,7 @@ void find_twins(Survey& survey, const std::string& key) {
     if (facts == split.keys.end()) continue;
     for (const ImageFacts& image : facts->second.images) {
       if (!is_read(image)) continue;
-      // Of one content, unless it is a constant, which many empty images are.
+      // Images of equal content, unless it is a constant, as in many empty images.
       const bool is_constant = image.min == image.max;
       groups[is_constant ? "f" + image.file : "c" + image.content].push_back({split.split, &image});
     }
@@ -247,7 +247,7 @@ void add_findings(Survey& survey, const Trial& trial, const std::string& on_erro
     find_odd(
         survey,
         key,
-        [](const ImageFacts& image) {  // boxes lie in as many layers as lie over each other
+        [](const ImageFacts& image) {  // boxes have as many layers as overlap
           return io::is_annotation_path(image.path) ? 1 : image.shape[0];
         },
         [](int64_t channels) { return std::to_string(channels); },

@@ -15,7 +15,7 @@ constexpr std::size_t kMostValues = 4096, kMostPaints = 64;
 constexpr int64_t kValuesAtOnce = int64_t{1}
                                   << 24;  // values as float32, whatever the size of an image
 
-/// All of `values` (rows, columns), some rows at a time.
+/// Calls `look` for all of `values` (rows, columns), some rows at a time.
 template <class Look>
 void by_rows(const at::Tensor& values, const Look& look) {
   const int64_t some = std::max<int64_t>(1, kValuesAtOnce / std::max<int64_t>(1, values.size(1)));
@@ -23,7 +23,7 @@ void by_rows(const at::Tensor& values, const Look& look) {
     look(values.slice(0, row, row + some).to(at::kFloat).contiguous());
 }
 
-/// (C,[D,]H,W) -> (C [D] H, W).
+/// Makes (C,[D,]H,W) to rows (C [D] H, W).
 at::Tensor rows_of(const at::Tensor& image) {
   return image.reshape({-1, image.size(-1)});
 }
@@ -71,7 +71,7 @@ void count_values(const at::Tensor& rows, TargetFacts& facts) {
   if (between > 0) facts.alike = static_cast<double>(alike) / static_cast<double>(between);
 }
 
-/// Regions of an image with one channel.
+/// Counts the regions of an image with one channel.
 int64_t count_regions(const at::Tensor& target) {
   const bool is_plane = target.dim() == 4 && target.size(1) == 1;
   const at::Tensor space = is_plane ? target[0][0] : target[0];
@@ -82,7 +82,7 @@ int64_t count_regions(const at::Tensor& target) {
   return regions.count();
 }
 
-/// Means over all, by the double sums of some rows.
+/// The mean over all values, by sums of some rows in double.
 template <class Term>
 double mean_of(const at::Tensor& a, const at::Tensor& b, const Term& term) {
   double sum = 0;
@@ -96,7 +96,7 @@ double mean_of(const at::Tensor& a, const at::Tensor& b, const Term& term) {
   return sum / static_cast<double>(a.numel());
 }
 
-/// The same values up to scale and offset.
+/// Whether two images have the same values up to scale and offset.
 bool are_same(const at::Tensor& a, const at::Tensor& b) {
   const auto mean = [](const at::Tensor& of) {
     return mean_of(of, of, [](const at::Tensor& x, const at::Tensor&) { return x; });
@@ -137,7 +137,7 @@ at::Tensor without_equal_channels(const at::Tensor& image) {
   const at::Tensor first = image.slice(0, 0, 1);
   if (colours == 3 && !image.slice(0, 0, 3).eq(first).all().item<bool>()) return image;
   if (colours < channels) {
-    const at::Tensor alpha = image[colours].to(at::kFloat);  // of uint16 torch has no min()
+    const at::Tensor alpha = image[colours].to(at::kFloat);  // torch has no min() of uint16
     if (alpha.min().ne(alpha.max()).item<bool>()) return image;
   }
   return first;

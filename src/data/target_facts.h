@@ -1,5 +1,5 @@
 #pragma once
-// What a target holds, whatever it is for.
+// Facts about a target, whatever it is used for.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cytra::data {
 
-/// A target as the task gets it, before it makes labels of it.
+/// Facts about a target as the task gets it, before it makes labels of it.
 struct TargetFacts {
   int64_t channels = 1;
   double min = 0, max = 0;
@@ -21,14 +21,15 @@ struct TargetFacts {
   std::map<std::string, int64_t> colours;  // "#ff0000": voxels; of 3 or 4 channels with few colours
 };
 
-constexpr std::size_t kFewTargetValues = 16;  // labels have as many at most, where all are classes
+constexpr std::size_t kFewTargetValues = 16;  // the most values of labels that are all classes
 
-/// Channel 0 of grey in 3 channels, and without an alpha channel that is constant: a mask that was
-/// saved as a picture. Other images stay. Shape: (C,[D,]H,W).
+/// Reduces a mask that was saved as a picture: grey in 3 channels becomes channel 0, and a
+/// constant alpha channel is removed. Other images are not changed. Shape: (C,[D,]H,W).
 at::Tensor without_equal_channels(const at::Tensor& image);
 
-/// Shape: target (C,[D,]H,W), image (C,[D,]H,W) of any size, both of any real type. `is_label`:
-/// regions are counted. Of large images some rows at a time are float32.
+/// Collects facts about a target. Shape: target (C,[D,]H,W), image (C,[D,]H,W) of any size, both
+/// of any real type. `is_label`: regions are counted. Large images are converted to float32 some
+/// rows at a time.
 TargetFacts look_at_target(const at::Tensor& target, const at::Tensor& image, bool is_label);
 
 }  // namespace cytra::data

@@ -7,7 +7,7 @@
 namespace cytra::data {
 namespace {
 
-constexpr double kWaiting = 0.15;  // share of the time from which on the data are to blame
+constexpr double kWaiting = 0.15;  // share of the time from which on loading is the bottleneck
 
 std::string remedy(const LoaderOptions& options,
                    const CacheManager::Stats& cache,

@@ -1,5 +1,5 @@
 #pragma once
-// Where the time of a training goes.
+// Measures where the time of a training goes.
 #include <cstdint>
 #include <string>
 
@@ -10,12 +10,12 @@ namespace cytra::data {
 
 struct LoaderOptions;
 
-/// Sums over batches: seconds spent waiting for the loader, and on all else.
+/// Sums over batches: seconds spent waiting for the loader, and on everything else.
 struct Timing {
   double waited = 0, computed = 0;
   int64_t batches = 0;
 
-  /// A batch that took as long as `all` until now, and waited so long.
+  /// Adds a batch that took the time of `all`, of which it waited `waited_s`.
   void add(double waited_s, const Stopwatch& all) {
     waited += waited_s;
     computed += all.seconds() - waited_s;
@@ -29,8 +29,8 @@ struct Timing {
   double step_s() const { return batches == 0 ? 0 : computed / static_cast<double>(batches); }
 };
 
-/// One line: data-bound or compute-bound, and what to change. `cores`: of the machine. "" for less
-/// than three batches.
+/// A line that says whether the training is data-bound or compute-bound, and what to change.
+/// `cores`: of the machine. "" for less than three batches.
 std::string verdict(const Timing& timing,
                     const LoaderOptions& options,
                     const CacheManager::Stats& cache,

@@ -8,13 +8,13 @@
 
 namespace cytra::inference {
 
-/// Runs a model on batches that fit the device. Where memory runs out, it goes on with half the
-/// windows, from the failed ones on, and tries more again later. Thread: several at once.
+/// Runs a model on batches that fit the device. Where memory runs out, it continues with half as
+/// many windows, from the failed ones on, and later tries more again. Thread: several at once.
 class AdaptiveBatch {
  public:
   using Run = std::function<std::vector<Tensor>(const Tensor& windows)>;
-  /// run(windows), in parts if need be. Throws: what `run` throws, out of memory for one window,
-  /// too; Interrupted within a BreakableWork.
+  /// Calls run(windows), in parts if needed. Throws: what `run` throws, also where memory does not
+  /// suffice for one window; Interrupted within a BreakableWork.
   std::vector<Tensor> operator()(const Run& run, const Tensor& windows);
 
  private:

@@ -54,8 +54,8 @@ std::vector<at::Tensor> each_output(std::vector<at::Tensor> tensors, const Turn&
   return tensors;
 }
 
-/// The mean of `forward` and what it makes of windows that are turned, turned back. Built of such
-/// pairs, a mean does not depend on the way an image was turned: a + b is b + a.
+/// The mean of the outputs for windows and for turned windows, the latter turned back. A mean
+/// built of such pairs does not depend on how an image was turned, since a + b is b + a.
 Forward with_turned(const Forward& forward, const Turn& there, const Turn& back) {
   return mean_of({forward, [=](const at::Tensor& windows) {
                     return each_output(forward(there(windows)), back);
@@ -67,7 +67,7 @@ Forward with_mirrored(const Forward& forward, const std::vector<int64_t>& dims) 
   return with_turned(forward, flip, flip);
 }
 
-/// (N,K,...) with its sides resized. Source: torch.nn.functional.interpolate, align_corners=False.
+/// Resizes the sides of (N,K,...). Source: torch.nn.functional.interpolate, align_corners=False.
 at::Tensor resize_sides(const at::Tensor& x, const std::vector<int64_t>& sides) {
   if (x.sizes().slice(2) == at::IntArrayRef(sides)) return x;
   return sides.size() == 3 ? at::upsample_trilinear3d(x, sides, false)
@@ -84,7 +84,7 @@ Forward scaled(const Forward& forward, double scale, const std::vector<int64_t>&
       resized.push_back(std::max<int64_t>(1, std::llround(count)) * divisor[d]);
     }
     return each_output(forward(resize_sides(windows, resized)), [&](const at::Tensor& output) {
-      std::vector<int64_t> back = output.sizes().slice(2).vec();  // of another resolution, maybe
+      std::vector<int64_t> back = output.sizes().slice(2).vec();  // perhaps of another resolution
       for (std::size_t d = 0; d < back.size(); ++d) back[d] = back[d] * sides[d] / resized[d];
       return resize_sides(output.to(at::kFloat), back);
     });
@@ -136,7 +136,7 @@ Forward averaged(std::vector<Forward> members,
   for (const int64_t dim : mirrored) forward = with_mirrored(forward, {dim});
   if (options.rotate90) {
     const int64_t y = dims, x = dims + 1;
-    // Mirrored along both is a half turn.
+    // Mirroring along both axes is a half turn.
     if (mirrored.count(y) + mirrored.count(x) < 2) forward = with_mirrored(forward, {y, x});
     const auto turn = [=](int64_t times) {
       return [=](const at::Tensor& image) { return at::rot90(image, times, {y, x}); };

@@ -1,5 +1,5 @@
 #pragma once
-// Averages of several predictions: of models, and of one model's for the turned image.
+// Averages several predictions: those of several models, or of one model for turned images.
 #include <string>
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace cytra::inference {
 
-/// Test-time augmentation: windows are predicted as they are, mirrored, turned and resized, and the
-/// results, turned back, averaged.
+/// Test-time augmentation: windows are predicted unchanged, mirrored, turned and resized; the
+/// results are turned back and averaged.
 struct TtaOptions {
   std::vector<int64_t> mirror_axes;
   bool rotate90 = false;
@@ -33,16 +33,17 @@ struct TtaOptions {
   void check() const;
 };
 
-/// The mean of what the members make of the same windows, output by output, in float32, summed as
-/// they come. Throws: DataError where their outputs' shapes differ.
+/// The mean of the members' outputs for the same windows, output by output, in float32, summed in
+/// the members' order. Throws: DataError where their outputs' shapes differ.
 Forward mean_of(std::vector<Forward> members);
-/// The same as one model: sides of windows are multiples of all divisors, the rest is the first's.
+/// One model that returns the mean of all: sides of windows are multiples of all divisors, the
+/// rest is taken from the first model.
 LoadedModel mean_of(std::vector<LoadedModel> models);
 
-/// The mean of the members with test-time augmentation, of a symmetric image exactly symmetric.
-/// Sides of resized windows stay multiples of `divisor` (one per spatial dimension). Probabilities,
-/// a softmax over channels that are `exclusive`, else logistic functions, are averaged as such and
-/// given as the logits that they are of. Throws: ConfigError for axes that windows do not have.
+/// The mean of the members with test-time augmentation; for a symmetric image it is exactly
+/// symmetric. Sides of resized windows are multiples of `divisor` (one per spatial dimension). The
+/// mean is taken of probabilities, a softmax over channels that are `exclusive`, else logistic
+/// functions, and returned as their logits. Throws: ConfigError for axes that windows do not have.
 Forward averaged(std::vector<Forward> members,
                  const TtaOptions& options,
                  const std::vector<int64_t>& divisor,

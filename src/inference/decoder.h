@@ -1,5 +1,5 @@
 #pragma once
-// What the channels of a model's output stand for: decided once, for losses' metrics, previews and
+// The meaning of the channels of a model's output, defined once for metrics, previews and
 // predictions.
 #include <memory>
 #include <string>
@@ -23,36 +23,39 @@ class Decoder {
  public:
   static constexpr const char* kKind = "decoder";
   virtual ~Decoder() = default;
-  /// The results that it makes of an output, the usual one first: "mask", "probability", "logits".
+  /// The forms of result that it can make of an output, the usual one first: "mask",
+  /// "probability", "logits".
   virtual std::vector<std::string> forms() const = 0;
-  /// A model's output (N,K,...) in the units of the result, where it was trained in others: linear
-  /// in each channel, so that it may come before or after any mean.
+  /// Converts a model's output (N,K,...) to the units of the result, where it was trained in
+  /// others. It is linear in each channel, so that it may come before or after any mean.
   virtual at::Tensor in_units(const at::Tensor& output) const { return output; }
-  /// What becomes of the channels of a voxel. `threshold`: of a mask's probability, in (0, 1).
+  /// The last computation on the channels of a voxel. `threshold`: of a mask's probability, in (0,
+  /// 1).
   virtual ops::Finish finish(const std::string& form, double threshold) const = 0;
-  /// What makes the form of the whole image's finished values, ahead of the user's own steps: as
-  /// objects of flows. By default nothing.
+  /// The steps that make the form from the whole image's finished values, before the user's own
+  /// steps, such as objects from flows. By default there are none.
   virtual std::vector<std::shared_ptr<Postprocess>> steps(const std::string& /*form*/) const {
     return {};
   }
   /// Whether a form is labels: whole numbers without a mean, 0 for the background.
   virtual bool is_labels(const std::string& form) const = 0;
 
-  /// A model's output (N,K,...) -> that form of it, (N,C,...).
+  /// Decodes a model's output (N,K,...) to a form, (N,C,...).
   at::Tensor decode(const at::Tensor& logits,
                     const std::string& form,
                     double threshold = 0.5) const;
-  /// Whether a test-time augmentation may turn its values back with the image: not flows.
+  /// Whether a test-time augmentation may turn its values back with the image; flows it may not.
   virtual bool turns_with_image() const { return true; }
-  /// How metrics compare its results with targets: as objects where they are labels, else as
-  /// values.
+  /// How metrics compare its results with targets: as objects where the results are labels, else
+  /// as values.
   virtual metrics::Metric::Input compares_as() const;
-  /// Whether labels_of() makes labels of a voxel's values: its forms include labels without steps.
+  /// Whether labels_of() makes labels of a voxel's values: whether one of its forms is labels
+  /// without steps.
   bool gives_labels() const;
-  /// Values of a form, (C,...), as labels: for overlays and scores. Throws: ConfigError where only
-  /// steps make them.
+  /// Converts values of a form, (C,...), to labels, for overlays and scores. Throws: ConfigError
+  /// where only steps make them.
   at::Tensor labels_of(const at::Tensor& values, const std::string& form, double threshold) const;
-  /// `form`, or the usual one for "". Throws: ConfigError naming `key` and the forms.
+  /// The form `form`, or the usual one for "". Throws: ConfigError naming `key` and the forms.
   std::string form_of(const std::string& form, const std::string& key) const;
 };
 

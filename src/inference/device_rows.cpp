@@ -25,7 +25,8 @@ c10::Stream current_stream(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
-/// Of a device: the same ones for every image, since torch keeps a store of memory for each stream.
+/// The copy streams of a device. They are the same for every image, since torch keeps a pool of
+/// memory for each stream.
 struct CopyStreams {
   c10::Stream up, down;
 };
@@ -46,7 +47,8 @@ const CopyStreams& copy_streams(c10::Device device) {
 
 std::vector<bool> are_finite(const Tensor& images) {
   const at::Tensor flat = images.flatten(1);
-  // No sum is finite of which a part is not: half the work, where asking twice does not wait.
+  // A sum is only finite if all its parts are: this is half the work, where a second check does
+  // not have to wait for a device.
   if (flat.is_cpu() && flat.sum(1).isfinite().all().item<bool>())
     return std::vector<bool>(static_cast<std::size_t>(flat.size(0)), true);
   const at::Tensor bad = device::to_host(flat.isfinite().logical_not().sum(1));
@@ -78,7 +80,8 @@ Tensor RowUpload::take() {
   if (copy_ != nullptr) {
     const c10::Stream stream = current_stream(rows_.device());
     copy_->done.block(stream);
-    rows_.record_stream(stream);  // allocated on the copy's: not to be handed out before it is read
+    rows_.record_stream(stream);  // allocated on the copy's stream: must not be reused before it
+                                  // is read
     copy_.reset();
   }
   return std::exchange(rows_, {});

@@ -1,6 +1,6 @@
 #pragma once
-// Rows between the host and a device, on streams of their own: the next ones go up, and finished
-// ones come down, while windows are computed.
+// Copies rows between the host and a device on streams of their own: the next rows go to the
+// device, and finished ones to the host, while windows are computed.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,20 +15,20 @@
 
 namespace cytra::inference {
 
-/// Of each of the images (N,...) whether all its values are finite. Waits once.
+/// Whether all values are finite, for each of the images (N,...). Waits for the device once.
 std::vector<bool> are_finite(const Tensor& images);
 
-/// Rows on their way to a device; on a CPU they stay what they are.
+/// Copies rows to a device; on a CPU they are not copied.
 class RowUpload {
  public:
   explicit RowUpload(c10::Device device);
   ~RowUpload();
   RowUpload(const RowUpload&) = delete;
   RowUpload& operator=(const RowUpload&) = delete;
-  /// Those before have been taken. Shape: (C,n,...), of the host.
+  /// Starts a copy; earlier rows must have been taken. Shape: (C,n,...), on the host.
   void start(const Tensor& rows);
   bool is_under_way() const { return rows_.defined(); }
-  /// For the current stream, which waits for them; the host does not.
+  /// Returns the rows for the current stream, which waits for them; the host does not wait.
   Tensor take();
 
  private:
@@ -41,34 +41,35 @@ class RowUpload {
 /// The newest rows of an image on a device, row z at z modulo their number.
 class RowRing {
  public:
-  /// Of `length` rows, from row `first` of the source on. The source outlives this.
+  /// Keeps `length` rows, from row `first` of the source on. The source must outlive this.
   RowRing(const RowSource& source, int64_t length, int64_t first, c10::Device device);
-  /// (C,length,...) float32 with the rows in front of `end`, for the current stream.
+  /// The rows before `end`, in (C,length,...) float32, for the current stream.
   const Tensor& up_to(int64_t end);
-  /// These are asked for next: to a device they begin to cross.
+  /// Begins to copy the rows before `end`, which are asked for next, to the device.
   void fetch(int64_t end);
 
  private:
   void read(int64_t end);
   const RowSource& source_;
   Tensor ring_;
-  int64_t read_, held_;  // rows in front of these
+  int64_t read_, held_;  // the end of the rows that were read, and of those held
   RowUpload upload_;
 };
 
-/// Finished rows on their way to the host, with the count of what is not finite among them.
+/// Copies finished rows to the host, with the count of values that are not finite among them.
 class RowDownload {
  public:
-  /// `take` is given rows of the host, in order, by the calls below.
+  /// Receives rows on the host, in order; called by the functions below.
   using Take = std::function<void(int64_t first, const std::vector<Tensor>& values, int64_t bad)>;
   explicit RowDownload(Take take);
   ~RowDownload();
   RowDownload(const RowDownload&) = delete;
   RowDownload& operator=(const RowDownload&) = delete;
-  /// Hands on the rows that have come, and waits for the oldest where more than two are on their
-  /// way. `bad`: (1) int64 of the device, not yet filled where work before is not yet done.
+  /// Starts a copy. Passes on the copies that are complete, and waits for the oldest where more
+  /// than two are under way. `bad`: (1) int64 on the device, which earlier work may not have
+  /// filled yet.
   void start(int64_t first, const std::vector<Tensor>& values, const Tensor& bad);
-  /// Waits for all.
+  /// Waits for all copies.
   void finish();
 
  private:

@@ -21,9 +21,10 @@
 namespace cytra::inference {
 namespace {
 
-/// How far an engine may be from eager float32: rms of the difference, as a share of the values'.
+/// The allowed difference of an engine from eager float32: rms of the difference, as a share of
+/// the values'.
 double bound_of(const EngineOptions& options, c10::Device device) {
-  constexpr double kTenBits = 0.01;  // of float16's fraction, and of TF32's
+  constexpr double kTenBits = 0.01;  // the fraction of float16 and TF32 has 10 bits
   if (options.quantization != "none") return 0.2;
   switch (precision_of(options).compute) {
     case at::kBFloat16:
@@ -35,8 +36,8 @@ double bound_of(const EngineOptions& options, c10::Device device) {
   }
 }
 
-/// Between what an engine makes of some windows, and eager float32 of the first of them. Throws:
-/// EngineUnfit beyond the bound. Returns it for the log.
+/// Compares the results of an engine for some windows with eager float32 of the first of them.
+/// Throws: EngineUnfit beyond the bound. Returns the difference for the log.
 std::string compare(const std::vector<Tensor>& made,
                     const std::vector<Tensor>& expected,
                     double bound) {
@@ -53,7 +54,8 @@ std::string compare(const std::vector<Tensor>& made,
     const at::Tensor off = made[i].narrow(0, 0, 1).to(at::kDouble) - values;
     const double rms = off.square().mean().sqrt().item<double>();
     const double span = values.square().mean().sqrt().item<double>();
-    const bool both_fail = !std::isfinite(span);  // NaN in, NaN out: told by who reads the result
+    const bool both_fail = !std::isfinite(span);  // NaN in, NaN out: reported where the result is
+                                                  // read
     const double share = both_fail || rms == 0 ? 0 : rms / std::max(span, 1e-6);
     if (!(share <= worst_share)) {
       worst_share = share;
@@ -74,7 +76,7 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-/// Whether another engine may do what this one failed at.
+/// Whether another engine may succeed where this one failed.
 bool is_of_engine(const std::exception& error) {
   return !device::is_out_of_memory(error) && dynamic_cast<const Error*>(&error) == nullptr;
 }
@@ -84,7 +86,8 @@ struct Checked {
   std::string report;
 };
 
-/// An engine for the example's shape that gives eager's values. Throws: as EngineEntry::make.
+/// Makes an engine for the example's shape, and checks that it returns eager's values. Throws:
+/// what EngineEntry::make throws.
 Checked make_checked(const EngineEntry& entry,
                      const EngineModel& model,
                      const EngineOptions& options,
@@ -100,7 +103,7 @@ Checked make_checked(const EngineEntry& entry,
   return checked;
 }
 
-/// Engines by the windows' shape. One that comes seldom is not worth preparing an engine for.
+/// Keeps engines by the windows' shape. It is not worth preparing an engine for a rare shape.
 class EnginePool final : public Engine {
  public:
   EnginePool(const EngineEntry& entry,
@@ -135,7 +138,7 @@ class EnginePool final : public Engine {
   std::string text() const override { return text_; }
 
  private:
-  static constexpr int kPassesBefore = 2;  // that a new shape takes eager
+  static constexpr int kPassesBefore = 2;  // passes of a new shape that are run by eager
   static constexpr std::size_t kMost = 4;  // engines, each with weights of its own
 
   using Shape = std::vector<int64_t>;
@@ -147,7 +150,7 @@ class EnginePool final : public Engine {
   };
   static Shape shape_of(const Tensor& windows) { return windows.sizes().slice(1).vec(); }
 
-  /// The engine for such windows; none: eager.
+  /// The engine for such windows; null: eager.
   std::shared_ptr<FixedEngine> find(const Tensor& windows) {
     const Shape shape = shape_of(windows);
     {
@@ -184,7 +187,7 @@ class EnginePool final : public Engine {
   static std::vector<Tensor> run_parts(FixedEngine& engine, const Tensor& windows, int64_t full) {
     std::vector<std::vector<Tensor>> parts;
     for (int64_t first = 0; first < windows.size(0); first += full) {
-      // The last one reaches back: what it makes again is cut
+      // The last part begins earlier, and its repeated results are cut.
       const int64_t begin = std::min(first, windows.size(0) - full);
       std::vector<Tensor> made = engine.run(windows.narrow(0, begin, full));
       parts.resize(made.size());
@@ -217,7 +220,7 @@ std::unique_ptr<Engine> attempt(const std::string& name,
   return std::make_unique<EnginePool>(entry, model, options, example, std::move(checked.engine));
 }
 
-/// Eager comes last.
+/// The engines to try, in order; eager comes last.
 std::vector<std::string> candidates(const EngineModel& model, const EngineOptions& options) {
   if (options.backend != "auto") return {options.backend};
   if (options.quantization != "none") return {"openvino"};

@@ -1,5 +1,5 @@
 #pragma once
-// What runs a model on windows.
+// Engines, which run a model on windows.
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,22 +15,24 @@ const std::vector<std::string>& precision_names();  // device/precision.h
 
 namespace cytra::inference {
 
-/// A model, as an engine takes it.
+/// A model as engines get it.
 struct EngineModel {
-  /// Eager: (S,C,[D,]H,W) float32 on `device` -> its outputs, each (S,K,...). In evaluation mode,
-  /// its weights float32 and without requires_grad; called by several threads at once.
+  /// The eager pass: (S,C,[D,]H,W) float32 on `device` -> its outputs, each (S,K,...). In
+  /// evaluation mode, its weights float32 and without requires_grad; called by several threads at
+  /// once.
   std::function<std::vector<Tensor>(const Tensor& windows)> forward;
   c10::Device device = c10::kCPU;
-  /// Of weights and configuration: what a compiled model is kept on the disk by; "": it is not.
+  /// The fingerprint of weights and configuration, under which a compiled model is kept on the
+  /// disk; "": it is not kept.
   std::string fingerprint;
-  /// Windows of the user's images, which quantization measures; none: the example's.
+  /// Windows of the user's images, which quantization measures; empty: the example's.
   std::vector<Tensor> calibration = {};
-  /// The bytes of its TorchScript archive, where it is one: control flow is kept, which a trace of
-  /// `forward` would not.
+  /// The bytes of its TorchScript archive, where it is one: unlike a trace of `forward`, it keeps
+  /// control flow.
   std::function<std::string()> torchscript = {};
 };
 
-/// "eager", "torchscript", "openvino", ...: the engines that there are.
+/// The names of the available engines: "eager", "torchscript", "openvino", ...
 const std::vector<std::string>& engine_names();
 
 struct EngineOptions {
@@ -70,19 +72,21 @@ struct EngineOptions {
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// windows (S,C,[D,]H,W) float32 on the model's device -> each output (S,K,...) float32 there.
-  /// Any S and size that the model takes; those of the example are what it is fast for.
+  /// Runs windows (S,C,[D,]H,W) float32 on the model's device -> each output (S,K,...) float32
+  /// there. S and the size may be any that the model takes; it is fast for those of the example.
   virtual std::vector<Tensor> run(const Tensor& windows) = 0;
-  /// "eager, float32", "OpenVINO 2026.4, bfloat16": for the log.
+  /// The engine for the log: "eager, float32", "OpenVINO 2026.4, bfloat16".
   virtual std::string text() const = 0;
 };
 
-/// Throws: ConfigError for options that no model is run by on this device.
+/// Checks the options. Throws: ConfigError for options with which no model can be run on this
+/// device.
 void expect_engine(const EngineOptions& options, c10::Device device);
 
-/// The engine that the options ask for. `example`: windows as they will come, their number and size
-/// matter, and so do their values: every engine but eager is compared with eager on the first of
-/// them. backend=auto takes eager, and one line says why, where another one fails or differs.
+/// Makes the engine that the options ask for. `example`: typical windows, whose number and size
+/// matter, and also their values: every engine except eager is compared with eager on the first of
+/// them. With backend=auto, eager is used where another engine fails or differs, and one line says
+/// why.
 /// Throws: ConfigError where the engine that was asked for can't run the model or gives other
 /// values; what `forward` throws.
 std::unique_ptr<Engine> make_engine(const EngineModel& model,

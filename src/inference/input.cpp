@@ -20,7 +20,7 @@ namespace {
 
 using config::Node;
 
-/// LoadImaged says which time points it wants.
+/// Whether a LoadImaged selects time points.
 bool chooses_time(const Node& transform) {
   const Node* as_channels = transform.find("time_as_channels");
   if (as_channels != nullptr && as_channels->kind == config::Kind::boolean && as_channels->boolean)
@@ -32,8 +32,8 @@ bool chooses_time(const Node& transform) {
   return false;
 }
 
-/// Takes the key out of what the transform works on, with its share of the options that have one
-/// for each key. True: nothing is left.
+/// Removes the key from a transform's keys, together with its values in options that have one for
+/// each key. Returns whether no key is left.
 bool is_idle_without(Node& transform, const std::string& key) {
   const auto is_key = [&](const Node& node) {
     return node.kind == config::Kind::string && node.string == key;
@@ -77,7 +77,7 @@ void set_spacing(const std::vector<double>& spacing_um, io::Geometry& geometry) 
   }
 }
 
-/// Where there is none: voxels lie at multiples of the spacing.
+/// Sets an affine where there is none: voxels are at multiples of the spacing.
 void set_affine(io::Geometry& geometry) {
   if (geometry.has_affine()) return;
   for (std::size_t axis = 0; axis < 3; ++axis) {  // Z, Y, X
@@ -86,7 +86,7 @@ void set_affine(io::Geometry& geometry) {
   }
 }
 
-/// For an image that is read whole since a transform takes it so.
+/// Checks the memory for an image that is read as a whole, since a transform needs it so.
 void expect_memory(const std::string& id, const data::Transform& transform, int64_t bytes) {
   const AvailableMemory memory = available_memory();
   if (bytes <= memory.bytes) return;
@@ -100,7 +100,7 @@ void expect_memory(const std::string& id, const data::Transform& transform, int6
       memory.limit));
 }
 
-/// The list with an option of what loads images set.
+/// Returns the list with an option set in the transforms that load images.
 Node with_load_option(Node list, const char* option) {
   data::set_load_option(list, option, Node::make_boolean(true));
   return list;
@@ -108,7 +108,7 @@ Node with_load_option(Node list, const char* option) {
 
 }  // namespace
 
-/// Reads the rows of an image in blocks, one ahead of those that are asked for.
+/// Reads the rows of an image in blocks, one block ahead of the requested rows.
 class ModelInput::Reader {
  public:
   explicit Reader(data::ImageRequest image)
@@ -134,7 +134,7 @@ class ModelInput::Reader {
     for (std::size_t d = axis_; d < 3; ++d) shape.push_back(image_.region.size[d]);
     return shape;
   }
-  /// From now on, rows are what this makes of them; it belongs to `owner`.
+  /// Adds a change of rows, which belongs to `owner`.
   void add(data::RowChange change, std::shared_ptr<const data::Transform> owner) {
     changes_.push_back(std::move(change));
     owners_.push_back(std::move(owner));
@@ -293,12 +293,13 @@ ModelInput InputTransforms::apply(data::Sample sample,
     const at::Tensor before = is_loaded ? sample.at(image) : at::Tensor();
     const auto affine = sample.geometry().affine;
     at::Tensor& shown = input.shown_;
-    // Without an affine nobody sees that voxels move, so that the eye's copy always goes along.
+    // Without an affine it is unknown whether voxels move, so the copy for viewing is always
+    // transformed, too.
     const bool has_place = affine != decltype(affine){};
     const bool may_move =
         is_loaded && !has_place && !transform->by_rows(image, [](const data::Rows&) {});
     const bool has_other_values = shown.defined() && (may_move || !shown.is_same(before));
-    data::Sample eye;  // the same with the values for the eye, in case it is moved
+    data::Sample eye;  // a copy with the values for viewing, in case the image is moved
     if (has_other_values) eye = sample;
     data::apply(*transform, sample, unused);
     if (!is_loaded) {
@@ -313,7 +314,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
       input.loaded_shape = input.reader_->shape();
       continue;
     }
-    if (!is_loaded && !sample.has(image)) continue;  // made of others, later
+    if (!is_loaded && !sample.has(image)) continue;  // made of other images later
     const at::Tensor& now = sample.at(image);
     if (!is_loaded) input.loaded_shape = now.sizes().vec();
     bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||
@@ -325,7 +326,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
       data::apply(*transform, eye, unused);
       if (may_move && placed != eye.geometry().affine) is_moved = true;
       if (is_moved) shown = eye.at(image);
-      if (is_moved && shown.sizes() != now.sizes()) shown = now;  // a crop by values
+      if (is_moved && shown.sizes() != now.sizes()) shown = now;  // cropped by its values
     } else if (is_moved) {
       shown = now;
     }

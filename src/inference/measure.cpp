@@ -19,7 +19,8 @@
 namespace cytra::inference {
 namespace {
 
-/// Of one channel within an object; about its first value, so that squares lose nothing.
+/// The intensity of one channel within an object; sums are about its first value, so that squares
+/// keep their precision.
 struct Intensity {
   double first = 0, sum = 0, squares = 0;
   float lowest = std::numeric_limits<float>::infinity(), highest = -lowest;
@@ -27,14 +28,14 @@ struct Intensity {
 
 struct Object {
   int64_t count = 0;
-  std::array<int64_t, 3> origin{};  // its first voxel: sums are about it, and exact
+  std::array<int64_t, 3> origin{};  // its first voxel: sums are relative to it, and so exact
   std::array<int64_t, 3> lowest{INT64_MAX, INT64_MAX, INT64_MAX}, highest{-1, -1, -1};
   std::array<int64_t, 3> sums{};
   int64_t yy = 0, yx = 0, xx = 0;  // sums of products
   double perimeter = 0;
   std::vector<Intensity> channels;
 
-  /// Voxels [begin, end) of a row.
+  /// Adds voxels [begin, end) of a row.
   void add_run(int64_t z, int64_t y, int64_t begin, int64_t end) {
     if (count == 0) origin = {z, y, begin};
     lowest = {std::min(lowest[0], z), std::min(lowest[1], y), std::min(lowest[2], begin)};
@@ -51,7 +52,7 @@ struct Object {
     return static_cast<double>(origin[axis]) +
            static_cast<double>(sums[axis]) / static_cast<double>(count);
   }
-  /// Of the inertia about the centroid, in a plane: the larger first.
+  /// The eigenvalues of the inertia about the centroid, in a plane, the larger first.
   std::array<double, 2> inertia() const {
     const auto n = static_cast<double>(count);
     const double y = static_cast<double>(sums[1]) / n, x = static_cast<double>(sums[2]) / n;
@@ -62,7 +63,7 @@ struct Object {
   }
 };
 
-/// The objects of a volume by label, as runs of voxels come.
+/// Collects the objects of a volume by label, from runs of voxels.
 class Objects {
  public:
   Objects(const at::Tensor& labels, const at::Tensor& image)
@@ -111,8 +112,8 @@ class Objects {
     }
   }
 
-  /// Border pixels weigh by how the border goes on from them. Source: skimage.measure.perimeter;
-  /// Benkrid & Crookes 2000.
+  /// Adds perimeters: border pixels are weighted by the direction in which the border continues.
+  /// Source: skimage.measure.perimeter; Benkrid & Crookes 2000.
   void add_perimeters() {
     const int64_t height = labels_.size(1), width = labels_.size(2);
     const int32_t* label = labels_.const_data_ptr<int32_t>();

@@ -27,7 +27,8 @@ at::Tensor ObjectSlabs::finish() {
   return pending_.defined() ? take(number_ended(true)) : at::zeros({0}, at::kInt);
 }
 
-/// Makes objects of what does not reach the last row. Returns how many rows hold nothing else.
+/// Makes objects of labels that do not reach the last row. Returns how many rows hold only such
+/// objects.
 int64_t ObjectSlabs::number_ended(bool all) {
   const int64_t rows = pending_.size(0);
   if (rows == 0) return 0;
@@ -49,7 +50,7 @@ int64_t ObjectSlabs::number_ended(bool all) {
   if (!ended.any().item<bool>()) return ready;
   Result result;
   const at::Tensor ones = pending_.masked_fill(ended.logical_not(), 0);
-  // To an object that begins in the first row kept back, the row before is background.
+  // For an object that begins in the first row kept back, the row before is background.
   const at::Tensor before = at::zeros_like(ones.narrow(0, 0, is_first_ ? 0 : 1));
   result.values = at::cat({before, ones}).unsqueeze(0);
   result.is_labels = true;

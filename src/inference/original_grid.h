@@ -3,8 +3,8 @@
 
 namespace cytra::inference {
 
-/// A result in the voxels of the image as it was on file: labels take the nearest, other values lie
-/// between (linear); 0 outside of what was predicted.
+/// Resamples a result to the voxels of the image on file: labels by the nearest voxel, other
+/// values linearly; 0 outside of the predicted part.
 /// Shape: result (C,[D,]H,W) with the affine of its own voxels; `size` ([D,]H,W) of the image,
 /// `geometry` its own, with an affine. Throws: DataError where one of the affines is missing, or
 /// planes of a 2D image are not the same.

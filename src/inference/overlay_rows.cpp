@@ -7,9 +7,9 @@
 namespace cytra::inference {
 namespace {
 
-constexpr int64_t kLargestSide = 2048;  // as draw_overlay() has it
+constexpr int64_t kLargestSide = 2048;  // as in draw_overlay()
 
-/// (K,...) -> (...): the number of the last channel that is not 0.
+/// Flattens (K,...) -> (...): the number of the last channel that is not 0.
 at::Tensor flattened(const at::Tensor& labels) {
   if (labels.size(0) == 1) return labels[0].to(at::kInt);
   std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);

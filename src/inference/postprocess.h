@@ -1,5 +1,6 @@
 #pragma once
-// What becomes of a model's results before they are written: predict.postprocess lists the steps.
+// Postprocessing of a model's results before they are written: predict.postprocess lists the
+// steps.
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace cytra::inference {
 
-/// Of one image.
+/// The result of one image.
 struct Result {
   Tensor values;           // (C,[D,]H,W) on the CPU: float32, or int32 of labels
   bool is_labels = false;  // classes or objects by number, 0 for none; a channel may be a mask
@@ -18,24 +19,24 @@ struct Result {
   bool is_objects = false;  // labels number objects, not classes
 };
 
-/// A step, by the names and arguments of MONAI's post transforms where it has them. A new one is a
-/// file in postprocess/. Thread: apply() must be const-safe.
+/// A step, with the names and arguments of MONAI's post transforms where they exist. A new step is
+/// a file in postprocess/. Thread: apply() must be const-safe.
 struct Postprocess {
   static constexpr const char* kKind = "postprocess step";
   virtual ~Postprocess() = default;
   std::string name;  // for messages, e.g. "FillHoles"
-  /// Throws: DataError, ConfigError for a result that it is not for.
+  /// Changes the result. Throws: DataError, ConfigError for a result that it is not made for.
   virtual void apply(Result& result) const = 0;
-  /// Whether it treats each object by itself and numbers it: then an image that is larger than
-  /// memory need not be held for it (object_slabs.h).
+  /// Whether it processes and numbers each object by itself: then an image may be larger than
+  /// memory (object_slabs.h).
   virtual bool works_by_objects() const { return false; }
 };
 
 using PostprocessSteps = std::vector<std::shared_ptr<Postprocess>>;
 
-/// Those of a list in a configuration; none of null. Throws: ConfigError.
+/// Makes the steps of a list in a configuration; none for null. Throws: ConfigError.
 PostprocessSteps make_postprocess(const config::Node& list);
-/// All in order. What one throws gets its name in front.
+/// Applies all steps in order. The message of an exception gets the step's name in front.
 void apply_all(const PostprocessSteps& steps, Result& result);
 
 }  // namespace cytra::inference

@@ -13,7 +13,7 @@
 namespace cytra::inference {
 namespace {
 
-/// A result into the caller's image.
+/// Writes a result into the caller's image.
 class RowsToWriter final : public ResultOutput {
  public:
   explicit RowsToWriter(io::ImageWriter& writer) : writer_(writer) {}

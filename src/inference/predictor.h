@@ -1,5 +1,5 @@
 #pragma once
-// A trained model that predicts images: what `predict` works by, and what programs embed.
+// A trained model that predicts images, for `predict` and for other programs.
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,29 +12,32 @@ namespace cytra::inference {
 
 class WindowedModel;  // inference/windowed_model.h
 
-/// Copies share the model. Thread: predict() may be called by several threads at once.
+/// A predictor; copies share the model. Thread: predict() may be called by several threads at
+/// once.
 class Predictor {
  public:
-  /// A checkpoint of `train`, or another model that checkpoint.ckpt_path takes (docs/inference.md).
+  /// Loads a checkpoint of `train`, or another model that checkpoint.ckpt_path accepts
+  /// (docs/inference.md).
   /// Throws: ConfigError, DataError.
   static Predictor load(const std::string& checkpoint, const PredictorOptions& options = {});
-  /// The mean of several models' outputs, for more than one.
+  /// Takes models; of several models the mean of their outputs is used.
   Predictor(std::vector<LoadedModel> models, const PredictorOptions& options);
 
-  /// Shape: (C,[D,]H,W) or (N,C,[D,]H,W), intensities as the transforms leave them -> (K,[D,]H,W)
-  /// or (N,K,[D,]H,W), decoded: uint8 or uint16 class numbers (K = 1) or masks, int32 objects
+  /// Shape: (C,[D,]H,W) or (N,C,[D,]H,W), intensities as after the transforms -> (K,[D,]H,W) or
+  /// (N,K,[D,]H,W), decoded: uint8 or uint16 class numbers (K = 1) or masks, int32 objects
   /// (K = 1), or float32.
   /// Throws: DataError (channels, dimensions, values that are not finite), MemoryError.
   Tensor predict(const Tensor& image) const;
-  /// The whole road: the checkpoint's transforms, windows, result; by rows where the image is
-  /// large. `output` has what describe() says. Throws: as above, and IoError.
+  /// Predicts an image with all steps: the checkpoint's transforms, windows, result; by rows where
+  /// the image is large. `output` must be as describe() says. Throws: what the other predict()
+  /// throws, and IoError.
   void predict(const io::ImageReader& image, io::ImageWriter& output) const;
-  /// The result for an image, for io::create_image().
+  /// Describes the result for an image, for io::create_image().
   io::ImageInfo describe(const io::ImageInfo& image) const;
 
   /// The mean of all models.
   const LoadedModel& model() const;
-  /// "OpenVINO 2026.4, float32"; "" before the first windows.
+  /// The engine's name: "OpenVINO 2026.4, float32"; "" before the first windows.
   std::string engine() const;
   const WindowedModel& windowed() const { return *windowed_; }
 

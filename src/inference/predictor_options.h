@@ -9,12 +9,13 @@ namespace cytra::inference {
 
 struct PredictorOptions {
   std::string accelerator = "auto";  // or cpu, gpu, cuda
-  config::Node inference_args;  // WindowChanges; null, and what is null in it: the checkpoint's
+  config::Node inference_args;  // WindowChanges; where it or a value in it is null, the
+                                // checkpoint's apply
   EngineOptions engine;
   TtaOptions tta;              // test-time augmentation
   std::string form;            // of the result, one of Decoder::forms(); "": the usual one
   double threshold = 0.5;      // of a mask's probability
-  bool with_target = false;    // the transforms work on the target, too
+  bool with_target = false;    // the transforms are applied to the target, too
   bool tracks_places = false;  // InputTransforms::track_places()
 };
 

@@ -16,7 +16,7 @@
 namespace cytra::inference {
 namespace {
 
-/// The smallest type that holds the labels.
+/// The smallest type that can hold the labels.
 io::Dtype label_dtype(const at::Tensor& labels) {
   const int64_t most = labels.numel() == 0 ? 0 : labels.max().item<int64_t>();
   return most <= UINT8_MAX ? io::Dtype::u8 : most <= UINT16_MAX ? io::Dtype::u16 : io::Dtype::u32;
@@ -53,7 +53,8 @@ ImageResult::ImageResult(const Predictor& predictor,
       is_whole_(!slabs_ && needs_whole()),
       is_moved_(moves_to_file()) {}
 
-/// Of an image that is read by rows, if nothing but steps on objects wants the whole of it.
+/// Whether an image that is read by rows can be processed by slabs: only steps on objects need the
+/// whole of it.
 bool ImageResult::works_by_slabs() const {
   const PostprocessSteps& steps = options_.steps;
   return input_->is_by_rows() && !steps.empty() && !options_.keeps_scored &&
@@ -82,7 +83,7 @@ void ImageResult::move_to_file(Result& result) const {
           input_->loaded_geometry);
 }
 
-/// `shape`: (C,[D,]H,W).
+/// Describes the result. `shape`: (C,[D,]H,W).
 void ImageResult::describe(at::IntArrayRef shape, io::Dtype dtype) {
   io::ImageInfo image;
   image.geometry = is_whole_ ? result_.geometry : input_->sample.geometry();
@@ -95,7 +96,7 @@ void ImageResult::describe(at::IntArrayRef shape, io::Dtype dtype) {
   info_.channel_names.assign(static_cast<std::size_t>(shape[0]), predictor_.windowed().y_key);
 }
 
-/// The next rows for the outputs, or all.
+/// Gives the outputs the next rows, or all.
 void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
   if (!has_info_) {
     std::vector<int64_t> shape = rows.sizes().vec();
@@ -106,7 +107,7 @@ void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
   for (const auto& output : outputs_) output->take(*this, rows);
 }
 
-/// A model of others may give results of another size.
+/// Checks the size, as a foreign model may return results of another size.
 void ImageResult::expect_size(int64_t rows, int64_t columns) const {
   if (rows == input_->shape[1] && columns == input_->shape.back()) return;
   throw DataError(fmt::format(
@@ -146,18 +147,18 @@ void ImageResult::finish() {
     const at::Tensor rest = slabs_->finish().unsqueeze(0);
     if (rest.numel() > 0) put(rest, io::Dtype::u32);
   }
-  // The first one, the image, appears last: what is beside it is there by then.
+  // The first one, the image, appears last: then the files beside it exist already.
   for (auto output = outputs_.rbegin(); output != outputs_.rend(); ++output) {
     ResultFiles own;
     (*output)->finish(own);
     files_.insert(files_.begin(), own.begin(), own.end());
   }
-  outputs_.clear();  // with what they hold of the image
+  outputs_.clear();  // with the parts of the image that they hold
   result_.values = at::Tensor();
   image_.reset();
 }
 
-/// The decoder's steps, then the others; in between is what is scored.
+/// Applies the decoder's steps, then the others; the values in between are scored.
 void ImageResult::apply_steps() {
   const auto apply = [&](auto from, auto to) { apply_all(PostprocessSteps(from, to), result_); };
   const auto first = options_.steps.begin(), last = options_.steps.end();
@@ -215,7 +216,7 @@ at::Tensor ImageResult::labels(const at::Tensor& rows) const {
                     : decoder.labels_of(rows, predictor_.windowed().form, options_.threshold);
 }
 
-/// A channel after the other, so that no more than one is in memory as objects.
+/// Gives the outputs objects channel by channel, so that only one channel is in memory as objects.
 void ImageResult::give_objects() {
   if (!has_labels()) {
     throw ConfigError(fmt::format(

@@ -1,5 +1,6 @@
 #pragma once
-// The result of one image: from the rows that a model makes to what outputs write.
+// The result of one image: from the rows that a model makes to the rows and objects that outputs
+// write.
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,13 +16,14 @@
 
 namespace cytra::inference {
 
-/// What is made of a model's rows beside what its decoder says.
+/// The options of a result, besides the decoder's.
 struct ResultOptions {
-  PostprocessSteps steps;  // as result_steps() gives them
+  PostprocessSteps steps;  // as returned by result_steps()
   double threshold = 0.5;  // of a mask's probability
-  /// In the voxels of the file, not in those of the transforms: for a predictor with tracks_places.
+  /// Whether the result is in the voxels of the file, not in those of the transforms; the
+  /// predictor needs tracks_places.
   bool original_grid = false;
-  bool keeps_scored = false;  // scored() is asked for
+  bool keeps_scored = false;  // scored() will be called
 };
 
 /// All steps of a result in their order: the decoder's, the task's (`postprocess` of its
@@ -31,38 +33,38 @@ PostprocessSteps result_steps(const Predictor& predictor, const config::Node& mo
 class ImageResult {
  public:
   using Outputs = std::vector<std::unique_ptr<ResultOutput>>;
-  /// `predictor` and `options` outlive this. Rows are given to the outputs as they come where no
-  /// step, output or option needs the whole image.
+  /// Begins a result. `predictor` and `options` must outlive it. The outputs get rows at once
+  /// where no step, output or option needs the whole image.
   ImageResult(const Predictor& predictor,
               const ResultOptions& options,
               std::shared_ptr<const ModelInput> input,
               Outputs outputs);
-  /// The next rows that the model made, (C,count,...) on the CPU; they are kept, and must not be
-  /// changed. Throws: as the outputs.
+  /// Takes the next rows of the model, (C,count,...) on the CPU; they are kept, and must not be
+  /// changed. Throws: what the outputs throw.
   void take(const at::Tensor& rows);
-  /// All rows are there. Throws: as the steps and outputs; ConfigError where an output needs
-  /// objects and the result has none.
+  /// Finishes the result after all rows. Throws: what the steps and outputs throw; ConfigError
+  /// where an output needs objects and the result has none.
   void finish();
   /// Both, of all rows that the predictor makes. Throws: as WindowedModel::run(), too.
   void run();
-  /// What the outputs wrote, after finish(): in their order.
+  /// The files that the outputs wrote, in their order; valid after finish().
   const ResultFiles& files() const { return files_; }
-  /// What is scored, (C,[D,]H,W), in the voxels of the model: labels, of one that makes any, ahead
-  /// of the first step that cuts objects from a mask, or of any step on values.
+  /// The values to score, (C,[D,]H,W), in the voxels of the model: labels where there are any,
+  /// before the first step that makes objects from a mask, or before any step on values.
   const at::Tensor& scored() const { return scored_; }
   /// Whether the objects that outputs took are connected components of classes.
   bool has_components() const { return has_components_; }
 
-  // For outputs, once rows are there.
+  // Outputs use these, once there are rows.
   /// The whole result: type, (C,Z,Y,X), geometry, channels' names.
   const io::ImageInfo& info() const { return info_; }
-  /// What was predicted, in the voxels of the result where these are the file's; made at the first
-  /// call where they are others than the model's.
+  /// The predicted image, in the voxels of the result where these are the file's; made at the
+  /// first call where they differ from the model's.
   const ModelInput& image() const;
   int64_t image_channels() const { return input_->shape[0]; }
-  /// Whether labels() can tell labels.
+  /// Whether labels() is possible.
   bool has_labels() const;
-  /// Rows as labels of classes or objects.
+  /// Converts rows to labels of classes or objects.
   at::Tensor labels(const at::Tensor& rows) const;
   /// Whether its objects are of more than one class, or one that has a name.
   bool has_classes() const { return !result_.is_objects || info_.shape[0] > 1; }
@@ -83,12 +85,12 @@ class ImageResult {
   const ResultOptions& options_;
   const std::shared_ptr<const ModelInput> input_;
   Outputs outputs_;
-  std::unique_ptr<ObjectSlabs> slabs_;  // steps of an image that is read by rows
+  std::unique_ptr<ObjectSlabs> slabs_;  // applies steps to an image that is read by rows
   const bool is_whole_;
-  const bool is_moved_;           // original_grid, and its voxels are others
+  const bool is_moved_;           // original_grid, and its voxels differ
   std::vector<at::Tensor> rows_;  // of one that is kept whole
   int64_t taken_ = 0;             // rows
-  Result result_;                 // likewise
+  Result result_;                 // of a result that is kept whole
   at::Tensor scored_;
   io::ImageInfo info_;
   bool has_info_ = false, has_components_ = false;
@@ -96,8 +98,8 @@ class ImageResult {
   ResultFiles files_;
 };
 
-/// Predicts an image of a file, or of several: its transforms, windows, steps, and `outputs` by
-/// their names (make_result_output). A large image goes by rows. Throws: DataError, ConfigError,
+/// Predicts an image of one or several files: transforms, windows, steps, and `outputs` by their
+/// names (make_result_output). A large image is processed by rows. Throws: DataError, ConfigError,
 /// IoError, MemoryError.
 ResultFiles predict_files(const Predictor& predictor,
                           const data::Sample& sample,

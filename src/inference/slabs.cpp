@@ -73,7 +73,7 @@ class Slabs final : public WindowIo {
       if (!is_here || !values.defined() || values.use_count() > 1 ||
           values.storage().use_count() > 1 || values.sizes() != at::IntArrayRef(shape))
         values = at::empty(shape, sums_[o].options().dtype(finish_.type));
-      // Rows that are not wanted lack some of their windows: they may be anything.
+      // Rows that are not wanted lack some of their windows, so their values are undefined.
       const int64_t low = std::clamp(range_.begin, begin, end);
       const int64_t high = std::clamp(range_.end, low, end);
       const auto finish = [&, first = begin](int64_t from, int64_t to, const at::Tensor& count) {
@@ -96,7 +96,7 @@ class Slabs final : public WindowIo {
     bad_ += *new_bad.const_data_ptr<int64_t>();
     if (bad_ == 0 && !wanted.empty()) sink_(begin, wanted);
   }
-  /// Nothing is on its way any more. Returns how many sums were NaN or infinite.
+  /// Waits for all copies. Returns how many sums were NaN or infinite.
   int64_t finish() {
     download_.finish();
     return bad_;
@@ -135,7 +135,7 @@ int64_t predict_slabs(const RowSource& source,
   }
   const Sizes size(source.shape.begin() + 1, source.shape.end());
   const WindowLayout layout = layout_windows(size, options);
-  // The rows of windows that reach the rows that are wanted.
+  // The rows of windows that overlap the wanted rows.
   const Sizes& starts = layout.starts[0];
   const auto reaches = [&](int64_t start) {
     const int64_t row = start - layout.before[0];

@@ -1,5 +1,5 @@
 #pragma once
-// Predicting by slabs along the outer axis: memory does not depend on how many rows there are.
+// Predicts by slabs along the outer axis: the memory does not depend on the number of rows.
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -17,7 +17,7 @@ namespace cytra::inference {
 /// An image that is read by rows of its outer axis (Z of a stack, Y of a 2D image).
 struct RowSource {
   std::vector<int64_t> shape;  // (C,[D,]H,W)
-  /// Rows first, first+1, ...: (C,count,...). Each is asked for once, in order.
+  /// Reads rows first, first+1, ...: (C,count,...). Each is read once, in order.
   std::function<Tensor(int64_t first, int64_t count)> read;
 };
 /// Takes final rows in order, of each output (C',count,...), on the host. `first`: of output 0;
@@ -25,17 +25,17 @@ struct RowSource {
 /// kept.
 using RowSink = std::function<void(int64_t first, const std::vector<Tensor>& values)>;
 
-/// Rows of the outer axis: all, or some that are predicted by themselves, with the same values.
+/// Rows of the outer axis: all, or some that are predicted separately, with the same values.
 struct RowRange {
   int64_t begin = 0, end = INT64_MAX;
 };
 
 /// Predicts an image by overlapping windows, as sliding_window() does, row by row: it holds
-/// roi_size[0] rows of the input and of the sums, and what `sink` is given. On a GPU an image goes
-/// up once, and rows are given to `sink` while windows behind them are computed. `range`: the rows
-/// of output 0 that are wanted; only the windows that reach them are predicted, and outputs of
-/// another resolution come with all the rows that these make. Returns how many sums were NaN or
-/// infinite; `sink` is given no rows from the first such on. Throws: as sliding_window().
+/// roi_size[0] rows of the input and of the sums, and the rows given to `sink`. An image is copied
+/// to a GPU once, and `sink` gets rows while later windows are computed. `range`: the wanted rows
+/// of output 0; only the windows that overlap them are predicted, and outputs of another
+/// resolution have all rows of these windows. Returns how many sums were NaN or infinite; `sink`
+/// gets no rows from the first of these on. Throws: what sliding_window() throws.
 int64_t predict_slabs(const RowSource& source,
                       const Forward& forward,
                       const SlidingWindowOptions& options,

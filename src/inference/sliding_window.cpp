@@ -56,7 +56,7 @@ class WholeImages final : public WindowIo {
   std::vector<at::Tensor> results;  // (N,K,...)
 
  private:
-  /// Windows are taken out of it as it is, where that can be.
+  /// An image that windows can be read from, without a copy where possible.
   static at::Tensor readable(const at::Tensor& images) {
     at::ScalarType type = images.scalar_type();
     if (type == at::kInt || type == at::kLong || type == at::kDouble || type == at::kBool ||

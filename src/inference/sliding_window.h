@@ -12,7 +12,7 @@
 
 namespace cytra::inference {
 
-/// Names and defaults of monai.inferers.SlidingWindowInferer.
+/// The options of windows, with names and defaults of monai.inferers.SlidingWindowInferer.
 struct SlidingWindowOptions {
   std::vector<int64_t> roi_size{64, 64};
   int64_t sw_batch_size = 4;
@@ -74,7 +74,7 @@ struct SlidingWindowOptions {
   void check() const;
 };
 
-/// `inference_args` of predict: changes to the checkpoint's windows.
+/// `inference_args` of predict: changes to the checkpoint's options of windows.
 struct WindowChanges : SlidingWindowOptions {
   config::Node given_roi;
   template <class V>
@@ -89,26 +89,26 @@ struct WindowChanges : SlidingWindowOptions {
   void check();
 };
 
-/// (S,C,roi...) -> (S,K,roi...)
+/// A model of one output: (S,C,roi...) -> (S,K,roi...).
 using Network = std::function<Tensor(const Tensor& windows)>;
-/// (S,C,roi...) -> its outputs, each (S,K,...); of other resolutions, too.
+/// A model: (S,C,roi...) -> its outputs, each (S,K,...), also of other resolutions.
 using Forward = std::function<std::vector<Tensor>(const Tensor& windows)>;
-/// Is told after each pass how many windows are done, of how many.
+/// Called after each pass with the number of finished windows, and of all.
 using WindowProgress = std::function<void(int64_t done, int64_t total)>;
 
 /// Predicts an image by overlapping windows and blends them.
 /// Shape: image (N,C,[D,][H,]W), any type -> (N,K,[D,][H,]W) float32, on options.device.
-/// The model's windows are float32, or of the image's floating type; their memory is used again for
+/// The model's windows are float32, or of the image's floating type; their memory is reused for
 /// the next ones unless the model keeps it. Follows monai.inferers.sliding_window_inference
 /// (placement, padding, importance map); unlike it, sums are float32 for every input type. Throws:
-/// ConfigError for options that do not fit the image; DataError when the model's output has another
-/// spatial size than its windows.
+/// ConfigError for options that do not fit the image; DataError when the model's output has
+/// another spatial size than its windows.
 Tensor sliding_window(const Tensor& image,
                       const Network& model,
                       const SlidingWindowOptions& options,
                       const WindowProgress& progress = {});
-/// Of all outputs. One whose windows are m times as large as the model's, per dimension, gives an
-/// image m times as large (rounded down).
+/// Predicts all outputs. An output whose windows are m times as large as the model's, per
+/// dimension, gives an image m times as large (rounded down).
 std::vector<Tensor> sliding_window(const Tensor& image,
                                    const Forward& model,
                                    const SlidingWindowOptions& options,

@@ -36,7 +36,7 @@ Subject load_subject(const ModelConfig& config,
   const auto trained = subject.first().config.get<std::string>("trainer.precision", "32");
   subject.precision =
       subject.finds_boxes() ? "32" : device::precision_to_run(precision, trained, device);
-  device::apply(config.performance, device);  // TF32 has a say in where the model's channels lie
+  device::apply(config.performance, device);  // TF32 affects the layout of the model's channels
   return subject;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What a checkpoint predicts, and the sections of a program that say by which model, and how.
+// Loads what a program predicts with, by the sections of its configuration that choose the models
+// and how they run.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace cytra::inference {
 
-/// `performance`, with what runs the model.
+/// The section `performance`, with the engine of the model.
 struct ModelPerformanceOptions : device::PerformanceOptions {
   EngineOptions engine;
   template <class V>
@@ -21,7 +22,7 @@ struct ModelPerformanceOptions : device::PerformanceOptions {
   }
 };
 
-/// `model`: the checkpoint's, but for how it is prepared.
+/// The section `model`: the checkpoint's model, except for options of its preparation.
 struct ModelPreparationOptions {
   EngineOptions engine;
   std::optional<int64_t> spatial_dims;
@@ -54,33 +55,33 @@ struct ModelConfig {
   }
 };
 
-/// A trained model, or several whose outputs are averaged, on the way to a device.
+/// A trained model, or several whose outputs are averaged, with the device to run on.
 struct Subject {
   std::vector<LoadedModel> models;
   c10::Device device;
-  std::string precision;  // that they are run in; of detectors "32"
+  std::string precision;  // in which they are run; of detectors "32"
   const LoadedModel& first() const { return models.front(); }
   /// Whether it finds boxes (nn::DetectionModel); else it predicts images.
   bool finds_boxes() const;
-  /// The names of its outputs; empty: it has one without a name.
+  /// The names of its outputs; empty: it has a single one without a name.
   std::vector<std::string> heads() const;
 };
 
 /// Loads the models, applies config.performance, and chooses the precision: `precision`, else that
-/// of the training where the device has it. Throws: as load_models(); ConfigError for another
-/// number of dimensions than was asked for.
+/// of the training where the device has it. Throws: what load_models() throws; ConfigError where
+/// the number of dimensions is not the requested one.
 Subject load_subject(const ModelConfig& config,
                      c10::Device device,
                      const std::optional<std::string>& precision);
 
-/// What predicts an output of the model.
+/// The predictor of an output of the model.
 struct HeadPredictor {
   std::string head;  // "": the model's only output
   Predictor predictor;
 };
-/// One for each of `wanted` heads; empty: for all. `options`: what `subject` and `config` say is
-/// filled in.
-/// Throws: as Predictor; ConfigError for a head that the model has not.
+/// Makes a predictor for each of the `wanted` heads; empty: for all. `subject` and `config`
+/// complete the `options`.
+/// Throws: what Predictor throws; ConfigError for a head that the model does not have.
 std::vector<HeadPredictor> predictors_of(const Subject& subject,
                                          const ModelConfig& config,
                                          const std::vector<std::string>& wanted,

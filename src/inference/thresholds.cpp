@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kBins = 256;
 using Bins = std::array<float, kBins>;
 
-/// numpy.histogram of float32: edges and centres are float32, too.
+/// A histogram like numpy.histogram of float32: edges and centres are float32, too.
 struct Histogram {
   Bins counts{}, centres{};
   std::array<int64_t, kBins> exact{};
@@ -58,7 +58,7 @@ Bins each(const Of& of) {
   for (std::size_t i = 0; i < kBins; ++i) result[i] = of(i);
   return result;
 }
-/// Of the first `count` values of of().
+/// The index of the first largest of `count` values of of().
 template <class Of>
 std::size_t first_largest(std::size_t count, const Of& of) {
   std::size_t best = 0;
@@ -145,7 +145,7 @@ std::vector<std::size_t> peaks_in(const Bins& counts) {
   return peaks;
 }
 
-/// Smoothes until two peaks are left; the lowest place between them.
+/// The lowest place between two peaks; smoothes until two are left.
 double minimum(const Histogram& of) {
   Bins counts = of.counts;
   for (int pass = 0; pass < 10'000; ++pass) {
@@ -165,8 +165,8 @@ double minimum(const Histogram& of) {
   throw DataError("the histogram does not have two peaks, as minimum expects");
 }
 
-/// Minimum cross entropy, by its fixed point: means of both parts from sorted values and their
-/// sums.
+/// The threshold of minimum cross entropy, by its fixed point: the means of both parts come from
+/// sorted values and their sums.
 double li(const at::Tensor& values, float low) {
   const at::Tensor sorted = std::get<0>(values.flatten().sub(low).sort());
   const at::Tensor sums = sorted.to(at::kDouble).cumsum(0);

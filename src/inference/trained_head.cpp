@@ -14,7 +14,7 @@ using config::Node;
 
 namespace {
 
-/// Takes a key out of what transforms work on; those that have no other go.
+/// Removes a key from transforms; transforms without other keys are removed.
 void leave_out(Node& transforms, const std::string& key) {
   for (auto& [split, steps] : transforms.map) {
     std::vector<Node> kept;
@@ -70,7 +70,7 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
   }
   if (task.find("num_classes") == nullptr || task.at("num_classes").is_null())
     task.set("num_classes", Node::make_integer(one.out_channels));
-  task.set("model", Node::make_map());  // its out_channels are another output's
+  task.set("model", Node::make_map());  // its out_channels are of another output
   one.config.set("task", task);
   Node* transforms = one.config.find("data.transforms");
   for (const auto& [name, other] : model.config.at("task.heads").map) {

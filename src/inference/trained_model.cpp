@@ -33,13 +33,13 @@ void expect_finite_weights(const nn::Model& network, const std::string& path) {
   }
 }
 
-/// A network that is registered here, with weights for it.
+/// Loads weights into a network that is registered here.
 LoadedModel load_network(const std::string& path, const std::optional<std::string>& config) {
   LoadedModel loaded;
   loaded.path = path;
   loaded.config = config ? config::load_run_config(*config, true) : nn::checkpoint_config(path);
   config::Node model = loaded.config.at("task.model");
-  // What the training began with need not be there any more: its weights are in the checkpoint.
+  // The weights that the training began with may be gone; the checkpoint has all weights.
   if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());
   loaded.network = make<nn::Model>(model);
   if (std::dynamic_pointer_cast<nn::PromptableModel>(loaded.network) != nullptr) {
@@ -79,7 +79,7 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
   }
 }
 
-/// Patterns of the shell, of what is no file itself, become the files that fit, by name.
+/// Replaces shell patterns, which name no file themselves, by the matching files, sorted by name.
 std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given) {
   std::vector<std::string> paths;
   for (const std::string& path : given) {
@@ -98,7 +98,8 @@ std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given)
   return paths;
 }
 
-/// Throws: ConfigError naming the key in which another model differs from the first.
+/// Checks that models agree. Throws: ConfigError naming the key in which another model differs
+/// from the first.
 void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
   const auto differ = [&](const char* key, const std::string& a, const std::string& b) {
     if (a == b) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Trained models, whoever wrote them, and the `checkpoint` section that names them.
+// Trained models of any origin, and the section `checkpoint` that names them.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,7 +38,7 @@ struct CheckpointOptions {
   }
 };
 
-/// windows (S,C,[D,]H,W) float32 -> the model's outputs, each (S,K,...). Thread: several at once.
+/// A model: windows (S,C,[D,]H,W) float32 -> its outputs, each (S,K,...). Thread: several at once.
 using Forward = std::function<std::vector<Tensor>(const Tensor& windows)>;
 
 /// Moves a model, laid out for convolutions that run on tensor cores or not: as nn::place().
@@ -47,23 +47,25 @@ using MoveModel = std::function<void(c10::Device device, bool on_tensor_cores)>;
 /// A model in evaluation mode, on the CPU until it is placed elsewhere.
 struct LoadedModel {
   std::string path;  // as it was named
-  Forward forward;   // where place() put it
+  Forward forward;   // on the device of place()
   /// The bytes of its TorchScript archive, where it is one; empty: it can be traced.
   std::function<std::string()> torchscript;
   MoveModel place;                     // call it under no InferenceMode
   std::shared_ptr<nn::Model> network;  // null: not one of `config::task.model`'s
   int64_t in_channels = 1, out_channels = 1, spatial_dims = 2;
-  std::vector<int64_t> divisor;       // sides of windows are multiples, per spatial dimension
+  std::vector<int64_t> divisor;       // sides of windows are multiples of it, per spatial
+                                      // dimension
   std::vector<int64_t> fixed_window;  // the only sides it takes; empty: all such multiples
-  /// As of a training: data.transforms, task (model, x_key, y_key, num_classes, multilabel,
-  /// inference_args), patch_shape where it is known.
+  /// The configuration, as of a training: data.transforms, task (model, x_key, y_key, num_classes,
+  /// multilabel, inference_args), patch_shape where it is known.
   config::Node config;
-  std::string fingerprint;  // of weights and model; another for every other result
+  std::string fingerprint;  // of weights and model; it differs whenever results differ
 };
 
-/// All that `ckpt_path` names, in its order; what is not their weights is the first one's. Throws:
-/// ConfigError, DataError when a configuration describes no model, weights do not fit it or are not
-/// finite, or the models don't agree in channels, dimensions and transforms.
+/// Loads all models that `ckpt_path` names, in its order; everything except weights is taken from
+/// the first one. Throws: ConfigError, DataError when a configuration describes no model, weights
+/// do not fit it or are not finite, or the models don't agree in channels, dimensions and
+/// transforms.
 std::vector<LoadedModel> load_models(const CheckpointOptions& options);
 
 }  // namespace cytra::inference

@@ -21,13 +21,15 @@
 namespace cytra::inference {
 namespace {
 
-// What a library takes for itself (oneDNN's copies in its own layouts) is not counted: larger
-// windows are only taken when there is so much more.
+// Memory that a library allocates for itself (oneDNN's copies in its own layouts) is not counted,
+// so larger windows are only used when there is so much more memory.
 constexpr double kMargin = 2;
-// Per voxel, after the windows: class numbers (int64), mask, the image that is written, overlay.
+// Bytes per voxel, after the windows: class numbers (int64), mask, the image that is written,
+// overlay.
 constexpr double kAfter = 12;
 
-// On a CPU, beside tensors: kernels that libraries compile, and what each of their threads takes.
+// Memory on a CPU besides tensors: kernels that libraries compile, and the memory of each of their
+// threads.
 constexpr int64_t kOfLibraries = int64_t{48} << 20;
 
 class PeakMeter final : public c10::MemoryReportingInfoBase {
@@ -47,7 +49,7 @@ class PeakMeter final : public c10::MemoryReportingInfoBase {
   int64_t now_ = 0, peak_ = 0;
 };
 
-/// Before the first pass of a model.
+/// Checks for room before the first pass of a model.
 void expect_room() {
   const Room room = room_on(c10::kCPU);
   if (room.bytes > 0) return;
@@ -64,7 +66,7 @@ ModelCost measure_cost(const Network& model, const Tensor& window) {
   if (window.is_cpu()) {
     expect_room();
   } else {
-    model(window);  // what libraries take once and keep is no window's
+    model(window);  // memory that libraries allocate once and keep does not count for windows
   }
   const auto meter = std::make_shared<PeakMeter>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
@@ -102,7 +104,7 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
     const auto [begin, end] = grid.final_rows(static_cast<int64_t>(i));
     most = std::max(most, end - begin);
   }
-  // The first rows are there twice: as they were read, and in their place.
+  // The first rows are in memory twice: as they were read, and in their place.
   memory.by_slabs = slab * (input + sums) +
                     std::max(slab * input, batch + row * static_cast<double>(most) * finished);
   return memory;
@@ -143,7 +145,7 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
                                          const Room& room) const {
   SlidingWindowOptions base = options;
   if (base.roi_size.size() == 1) base.roi_size.resize(size.size(), base.roi_size[0]);
-  if (base.roi_size.size() != size.size()) return options;  // sliding_window() tells
+  if (base.roi_size.size() != size.size()) return options;  // sliding_window() throws
   for (std::size_t d = 0; d < size.size(); ++d) {
     if (base.roi_size[d] <= 0) base.roi_size[d] = size[d];
   }

@@ -15,18 +15,18 @@
 
 namespace cytra::inference {
 
-/// A tensor whose last `dims` dimensions are spatial, with three: Z, Y, X as ops/ takes them.
+/// Views a tensor whose last `dims` dimensions are spatial with three of them: Z, Y, X as in ops/.
 at::Tensor as_zyx(at::Tensor tensor, std::size_t dims);
-/// Spatial sizes of a grid's image, of as many dimensions as the layout's.
+/// The spatial sizes of a grid's image, with as many dimensions as the layout.
 std::vector<int64_t> sizes_of(const ops::WindowGrid& grid, std::size_t dims);
-/// The device that was given, else the other one.
+/// The given device, else the fallback.
 c10::Device device_or(const std::optional<std::string>& given, c10::Device fallback);
-/// For sums and windows, which are written from end to end.
+/// Allocates a tensor for sums or windows, which are written completely.
 at::Tensor make_room(const std::vector<int64_t>& shape,
                      c10::Device device,
                      at::MemoryFormat format = at::MemoryFormat::Contiguous);
 
-/// What the windows of an output are summed in.
+/// The sums of the windows of an output.
 struct SummedOutput {
   ops::WindowGrid grid;
   int64_t classes;
@@ -39,17 +39,18 @@ class WindowIo {
   virtual ~WindowIo() = default;
   /// Image n with the rows of the windows in row `i` (C,L,Y,X), row z at z modulo L.
   virtual at::Tensor image(int64_t n, int64_t i) = 0;
-  /// Windows up to row `i`, which follows, are under way: its rows may be fetched.
+  /// Called when windows before row `i` are under way: the rows of `i`, which follows, may be
+  /// fetched.
   virtual void expect_row(int64_t /*i*/) {}
   /// Called once, before any sums.
   virtual void open(const std::vector<SummedOutput>& outputs) = 0;
-  /// Of image n (K,L,Y,X), row z at z modulo L.
+  /// The sums of image n (K,L,Y,X), row z at z modulo L.
   virtual at::Tensor sums(int64_t n, std::size_t output) = 0;
-  /// All windows of row `i` of image n are summed.
+  /// Called when all windows of row `i` of image n are summed.
   virtual void close_row(const std::vector<SummedOutput>& outputs, int64_t n, int64_t i) = 0;
 };
 
-/// Windows of N images, in order.
+/// Runs the windows of N images, in order.
 class WindowRun {
  public:
   WindowRun(const WindowLayout& layout,
@@ -72,7 +73,7 @@ class WindowRun {
 
  private:
   int64_t first_of(int64_t row) const { return row * per_row_ / shape_[0] * shape_[0]; }
-  /// Of the windows from `begin` on, those along the same rows.
+  /// The end of the windows from `begin` on that are along the same rows.
   int64_t end_of_row(int64_t begin, int64_t end) const {
     return std::min(end, (begin / per_row_ + 1) * per_row_);
   }
@@ -89,7 +90,7 @@ class WindowRun {
   const SlidingWindowOptions& options_;
   ops::WindowGrid grid_;
   int64_t per_image_, per_row_, total_;
-  at::ScalarType type_;  // that the model takes
+  at::ScalarType type_;  // of the model's input
   c10::Device image_device_, model_device_, sums_device_;
   std::vector<int64_t> shape_;
   at::Tensor buffer_;  // (S,C,roi), used by every batch

@@ -27,8 +27,8 @@ namespace {
 
 using config::Node;
 
-/// Whether `changes` ask for windows larger than those of the training; not where the training gave
-/// them a size of their own.
+/// Whether `changes` ask for windows larger than those of the training; they don't where the
+/// training set a size for them.
 bool windows_grow(const Node& changes, const Node& config) {
   const Node* asked = changes.find_direct("roi_size");
   if (asked == nullptr || !WindowChanges::is_auto(*asked)) return false;
@@ -37,7 +37,7 @@ bool windows_grow(const Node& changes, const Node& config) {
   return patch == nullptr || roi == nullptr || config::to_json(*patch) == config::to_json(*roi);
 }
 
-/// The checkpoint's windows with `changes`.
+/// The checkpoint's options of windows with `changes`.
 SlidingWindowOptions window_options(const Node& config, const Node& changes) {
   Node window = config.at("task.inference_args");
   for (const auto& [key, value] : changes.map) {
@@ -49,8 +49,8 @@ SlidingWindowOptions window_options(const Node& config, const Node& changes) {
   return options;
 }
 
-/// data.transforms; where a 2D model goes through a stack slice by slice, images are loaded as
-/// such.
+/// The configuration data.transforms. Where a 2D model processes a stack slice by slice, images
+/// are loaded as stacks.
 Node transforms_of(const Node& config, const Node& changes) {
   Node transforms = config.at("data.transforms");
   const auto slices = [](const Node* dim) { return dim != nullptr && !dim->is_null(); };
@@ -89,7 +89,7 @@ class EnsembleMember {
   }
   const EngineModel model_;
   const EngineOptions options_;
-  const std::shared_ptr<Decoder> decoder_;  // each model has units of its own
+  const std::shared_ptr<Decoder> decoder_;  // each model has its own units
   std::mutex mutex_;
   std::unique_ptr<Engine> engine_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The road of an image through a Predictor in steps: for what predicts many of them.
+// The steps of predicting an image by a Predictor, for code that predicts many images.
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,13 +26,14 @@ class WindowedModel {
   WindowedModel(const WindowedModel&) = delete;
   WindowedModel& operator=(const WindowedModel&) = delete;
 
-  /// Throws: DataError for an image that the model does not take.
+  /// Checks an image. Throws: DataError where the model can't take it.
   void check(const ModelInput& input) const;
-  /// Windows for an image of that name and size ([D,]H,W), on the device. Throws: MemoryError.
+  /// Chooses windows for an image of this name and size ([D,]H,W), on the device. Throws:
+  /// MemoryError.
   SlidingWindowOptions windows(const std::string& id, const std::vector<int64_t>& size) const;
   SlidingWindowOptions windows(const ModelInput& input) const;
-  /// What predicting an image of `size` ([D,]H,W) takes. `text`: "4096x4096 voxels: 81 windows of
-  /// 512x512, 1.2 GB".
+  /// The windows and memory for predicting an image of `size` ([D,]H,W). `text`: "4096x4096
+  /// voxels: 81 windows of 512x512, 1.2 GB".
   struct Plan {
     int64_t windows = 0;
     double bytes = 0;  // at the peak
@@ -41,7 +42,8 @@ class WindowedModel {
   Plan plan(const std::vector<int64_t>& size,
             const SlidingWindowOptions& windows,
             bool is_by_rows) const;
-  /// The model on windows (S,C,[D,]H,W): by the engine, in smaller parts where memory runs out.
+  /// Runs the model on windows (S,C,[D,]H,W) by the engine, in smaller parts where memory runs
+  /// out.
   std::vector<Tensor> forward(const Tensor& windows) const;
   /// Predicts the rows of an image, in order. Throws: DataError for values that are not finite.
   void run(const ModelInput& input,
@@ -49,25 +51,25 @@ class WindowedModel {
            const RowSink& sink,
            const WindowProgress& progress = {},
            RowRange range = {}) const;
-  /// All rows of it, on the CPU.
+  /// Predicts all rows of an image and returns them on the CPU.
   Tensor run(const ModelInput& input, const SlidingWindowOptions& windows) const;
-  /// Images of one size, in memory, that share batches of windows: each is given to `sink`, whole,
-  /// (C,[D,]H,W), undefined where the model made values that are not finite.
+  /// Predicts images of one size, in memory, that share batches of windows: `sink` gets each whole
+  /// image, (C,[D,]H,W), undefined where the model made values that are not finite.
   void run(const std::vector<const ModelInput*>& inputs,
            const SlidingWindowOptions& windows,
            const std::function<void(std::size_t image, const Tensor& values)>& sink,
            const WindowProgress& progress = {}) const;
-  /// As Predictor's.
+  /// The engine's name, as Predictor::engine().
   std::string engine() const;
-  /// 3 for a 2D model that goes through a stack slice by slice.
+  /// The dimensions of images: 3 for a 2D model that processes a stack slice by slice.
   int64_t image_dims() const;
 
   c10::Device device;
-  LoadedModel model;  // the mean of all
+  LoadedModel model;  // it returns the mean of all models
   std::shared_ptr<const Decoder> decoder;
   std::string form;  // of results
   ops::Finish finish;
-  PostprocessSteps steps;  // make the form of all rows of an image; often there are none
+  PostprocessSteps steps;  // make the form from all rows of an image; often empty
   std::string x_key, y_key;
   InputTransforms transforms;
 
@@ -78,7 +80,7 @@ class WindowedModel {
   mutable AdaptiveBatch adaptive_;
 };
 
-/// Images that take more bytes to load (loading_bytes) are read by rows.
+/// The number of bytes: images that take more to load (loading_bytes) are read by rows.
 int64_t by_rows_from();
 
 }  // namespace cytra::inference

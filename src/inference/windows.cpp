@@ -16,10 +16,10 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-constexpr double kMostWindows = 1e7;  // along a dimension: a stated size may be anything
+constexpr double kMostWindows = 1e7;  // along a dimension: a size in a file may be anything
 
-/// A number per dimension, out of one or as many as there are. A `slice` dimension, which windows
-/// do not have, may be left out.
+/// Makes a number per dimension from one, or from as many. A `slice` dimension, which windows do
+/// not have, may be omitted.
 template <class T>
 std::vector<T> per_dimension(std::vector<T> values,
                              std::size_t dims,
@@ -38,7 +38,7 @@ std::vector<T> per_dimension(std::vector<T> values,
   return values;
 }
 
-/// A window's weights along each dimension, and the least of their products that is taken.
+/// A window's weights along each dimension, and the lower limit of their products.
 struct Factors {
   std::vector<std::vector<float>> of;
   float floor = 0;
@@ -47,7 +47,7 @@ struct Factors {
 Factors make_factors(const Sizes& roi, const std::string& mode, const std::vector<double>& sigma) {
   Factors factors;
   if (mode == "gaussian") {
-    // In float, in this order: as the peer does.
+    // Computed in float, in this order, as in MONAI.
     float least = 1;
     for (std::size_t d = 0; d < roi.size(); ++d) {
       const double deviation = static_cast<double>(roi[d]) * sigma[d];
@@ -77,7 +77,7 @@ Factors make_factors(const Sizes& roi, const std::string& mode, const std::vecto
   return factors;
 }
 
-/// Where a voxel of the padded image comes from; -1: from nowhere.
+/// The source of a voxel in the padded image; -1: none.
 int64_t source_of(int64_t place, int64_t size, const std::string& padding_mode) {
   if (place >= 0 && place < size) return place;
   if (padding_mode == "reflect") return place < 0 ? -place : 2 * (size - 1) - place;
@@ -86,14 +86,15 @@ int64_t source_of(int64_t place, int64_t size, const std::string& padding_mode) 
   return -1;
 }
 
-/// The first of the internal Z, Y, X that each of `dims` dimensions stands for: rows come first.
+/// The internal axis (Z, Y, X) of each of `dims` dimensions: rows come first.
 std::vector<std::size_t> axes_of(std::size_t dims) {
   if (dims == 1) return {2};
   if (dims == 2) return {0, 2};
   return {0, 1, 2};
 }
 
-/// Places in a line of `from` that one of `to` takes its values from: torch's nearest-exact.
+/// The places in a line of `from` from which a line of `to` takes its values: torch's
+/// nearest-exact.
 Sizes nearest_exact(int64_t from, int64_t to) {
   const float scale = static_cast<float>(from) / static_cast<float>(to);
   Sizes places;
@@ -104,7 +105,7 @@ Sizes nearest_exact(int64_t from, int64_t to) {
   return places;
 }
 
-/// options.roi_weight_map as (z,y,x), or undefined.
+/// The map options.roi_weight_map as (z,y,x), or undefined.
 at::Tensor weight_map(const WindowLayout& layout, const SlidingWindowOptions& options) {
   const at::Tensor& given = options.roi_weight_map;
   if (!given.defined()) return {};
@@ -169,7 +170,7 @@ std::vector<int64_t> window_starts(int64_t size,
     }
     return starts;
   }
-  // In double and truncated, as the peer does: roi 100 with overlap 0.9 steps by 9.
+  // Computed in double and truncated, as in MONAI: roi 100 with overlap 0.9 has steps of 9.
   const int64_t interval =
       std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(roi) * (1 - overlap)));
   for (int64_t start = 0;; start += interval) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where windows lie and what they weigh.
+// The places and weights of windows.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ struct WindowGrid;  // ops/windows/sums.h
 
 namespace cytra::inference {
 
-/// The options' numbers for an image: one per spatial dimension.
+/// The layout of windows for an image: one number per spatial dimension.
 struct WindowLayout {
   std::vector<int64_t> size, padded, roi,
       before;                                // of the image; with padding; of a window; in front
@@ -22,22 +22,23 @@ struct WindowLayout {
   int64_t slice_dim = -1;                    // that the model does not see (spatial_dim)
   int64_t windows() const;
 };
-/// Throws: ConfigError for options that do not fit an image of `size` ([D,][H,]W).
+/// Computes the layout. Throws: ConfigError for options that do not fit an image of `size`
+/// ([D,][H,]W).
 WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindowOptions& options);
 
-/// The windows of an output whose windows have `output_roi`, as the passes of ops/ take them.
-/// Source: monai.inferers.sliding_window_inference; the map is resized by nearest-exact.
+/// Makes the grid of an output whose windows have `output_roi`, for the passes of ops/. Source:
+/// monai.inferers.sliding_window_inference; the map is resized by nearest-exact.
 ops::WindowGrid make_grid(const WindowLayout& layout,
                           const SlidingWindowOptions& options,
                           const std::vector<int64_t>& output_roi);
 
-/// First index of each window along one dimension. Range: 0 <= overlap < 1. `spacing`: monai, even
-/// or cellpose.
+/// The first index of each window along one dimension. Range: 0 <= overlap < 1. `spacing`: monai,
+/// even or cellpose.
 std::vector<int64_t> window_starts(int64_t size,
                                    int64_t roi,
                                    double overlap,
                                    const std::string& spacing = "monai");
-/// Weights of a window: ones, a product of gaussians clamped from below at 1e-3, or Cellpose's
+/// The weights of a window: ones, a product of gaussians clamped from below at 1e-3, or Cellpose's
 /// taper. Shape: roi. sigma_scale: one number or one per dimension. Throws: ConfigError.
 Tensor importance_map(const std::vector<int64_t>& roi,
                       const std::string& mode,

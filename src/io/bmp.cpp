@@ -16,7 +16,7 @@ constexpr std::size_t kFileHeader = 14, kCoreHeader = 12, kInfoHeader = 40;
 enum BmpCompression : uint32_t { kPlain = 0, kRle8 = 1, kRle4 = 2, kFields = 3, kAlphaFields = 6 };
 using BmpColour = std::array<unsigned char, 3>;  // red, green, blue
 
-/// Little-endian.
+/// Reads a little-endian number.
 uint32_t bmp_number(const std::string& bytes, std::size_t at, std::size_t size) {
   uint32_t value = 0;
   for (std::size_t i = 0; i < size && at + i < bytes.size(); ++i)
@@ -91,7 +91,7 @@ BmpHeader read_bmp_header(const std::string& path, const std::string& bytes) {
   if (bmp.pixels < palette || bmp.pixels > bytes.size()) fail_bmp(path, "is cut off");
   if (bmp.bits == 16) bmp.masks = {0x7C00, 0x3E0, 0x1F};
   if (bmp.bits == 32) bmp.masks = {0xFF0000, 0xFF00, 0xFF};
-  for (std::size_t c = 0; has_fields && c < 3; ++c)  // in the header, or behind a short one
+  for (std::size_t c = 0; has_fields && c < 3; ++c)  // in the header, or after a short one
     bmp.masks[c] = bmp_number(bytes, kFileHeader + kInfoHeader + 4 * c, 4);
   if (bmp.bits <= 8) read_bmp_palette(bytes, palette, used, bmp);
   if (!bmp.is_packed() &&
@@ -100,7 +100,8 @@ BmpHeader read_bmp_header(const std::string& path, const std::string& bytes) {
   return bmp;
 }
 
-/// The palette's numbers of run-length encoded pixels, the bottom row first. What is skipped is 0.
+/// Unpacks the palette's numbers of run-length encoded pixels, the bottom row first. Skipped
+/// pixels are 0.
 std::string unpack_bmp(const BmpHeader& bmp, const std::string& bytes) {
   const auto width = static_cast<std::size_t>(bmp.width);
   std::string numbers(width * static_cast<std::size_t>(bmp.height), '\0');
@@ -142,7 +143,7 @@ std::string unpack_bmp(const BmpHeader& bmp, const std::string& bytes) {
   return numbers;
 }
 
-/// 0 to 255 of the bits of a mask.
+/// The value of a mask's bits, scaled to 0 to 255.
 unsigned char bits_of_mask(uint32_t value, uint32_t mask) {
   if (mask == 0) return 0;
   const uint32_t shift = static_cast<uint32_t>(__builtin_ctz(mask)), most = mask >> shift;

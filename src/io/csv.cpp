@@ -21,7 +21,7 @@
 namespace cytra::io {
 namespace {
 
-// A cell takes 32 bytes beside its text.
+// A cell takes 32 bytes besides its text.
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 constexpr std::size_t kMostColumns = 10'000, kMostCells = 20'000'000;
 
@@ -39,7 +39,7 @@ class TableParser {
     }
   }
 
-  /// The next line that is not empty; false at the end. Sets line() to where it began.
+  /// Reads the next line that is not empty; false at the end. Sets line() to its first line.
   bool next_row(std::vector<std::string>& cells) {
     for (; at_ < text_.size(); end_line()) {
       if (text_[at_] != '\r' && text_[at_] != '\n') break;
@@ -61,8 +61,8 @@ class TableParser {
  private:
   static constexpr std::string_view kSeparators = ",;\t";
 
-  /// The one that parts the first lines alike; of several the most frequent, of none what the name
-  /// says.
+  /// Finds the separator that gives the first lines equally many cells; of several the most
+  /// frequent, else the one by the file's name.
   void find_separator(bool is_tsv) {
     std::size_t best = 0;
     for (const char candidate : is_tsv ? std::string("\t;,") : std::string(kSeparators)) {
@@ -121,12 +121,12 @@ class TableParser {
   const std::string& path_;
   std::string_view text_;
   char separator_ = ',';
-  bool is_lenient_ = false;  // while the separator is looked for
+  bool is_lenient_ = false;  // while the separator is searched
   std::size_t at_ = 0;
   int line_ = 1, row_line_ = 1;
 };
 
-/// As a spreadsheet program sees it, or with ' in front of that.
+/// Whether spreadsheet programs take the text for a formula, or would without a ' in front.
 bool is_formula(const std::string& text) {
   const std::size_t first = text.find_first_not_of('\'');
   return first != std::string::npos &&
@@ -149,7 +149,8 @@ void check_header(const TableParser& parser, const std::vector<std::string>& col
   }
 }
 
-/// UTF-16 becomes UTF-8; other bytes stay, as names of files may be any.
+/// Reads the text of a table: UTF-16 becomes UTF-8; other bytes stay, as names of files may have
+/// any.
 std::string text_of_table(const std::string& path) {
   std::string text = read_input(path, kMostBytes);
   if (starts_with(text, "\xFF\xFE") || starts_with(text, "\xFE\xFF")) {

@@ -38,7 +38,7 @@ std::pair<const Format*, std::string> find_ending(const std::string& given) {
   return found;
 }
 
-/// "a, b or c".
+/// The names in words: "a, b or c".
 std::string in_words(const std::vector<std::string>& names, const char* last) {
   if (names.size() < 2) return join(names, "");
   return fmt::format("{} {} {}", join({names.begin(), names.end() - 1}, ", "), last, names.back());

@@ -1,5 +1,5 @@
-// GIF, 87a and 89a: one image of up to 256 colours, as masks are kept. Source: CompuServe's
-// specification of GIF89a.
+// Reads GIF, 87a and 89a: one image of up to 256 colours, which is used for masks. Source:
+// CompuServe's specification of GIF89a.
 #include <algorithm>
 #include <array>
 
@@ -21,7 +21,7 @@ using GifColour = std::array<unsigned char, 3>;
                   ", expected a complete one of one image; the file may be damaged");
 }
 
-/// The file's bytes in their order. Throws: DataError behind the last one.
+/// Reads the file's bytes in order. Throws: DataError after the last one.
 class GifBytes {
  public:
   GifBytes(const std::string& path, const std::string& bytes) : path_(path), bytes_(bytes) {}
@@ -117,7 +117,8 @@ Gif read_gif(const std::string& path, const std::string& bytes) {
   return gif;
 }
 
-/// The palette's numbers, in the order of the file. Throws: DataError where `count` are not there.
+/// Decodes the palette's numbers, in the order of the file. Throws: DataError where there are
+/// fewer than `count`.
 std::string decode_codes(const std::string& path, const Gif& gif, std::size_t count) {
   std::array<uint16_t, kMostCodes> before{};
   std::array<unsigned char, kMostCodes> last{};
@@ -164,7 +165,7 @@ std::string decode_codes(const std::string& path, const Gif& gif, std::size_t co
   return numbers;
 }
 
-/// Where the rows of an interlaced image lie: every 8th, those between, and so on.
+/// The places of an interlaced image's rows: every 8th, then those between, and so on.
 std::vector<int64_t> rows_of(const Gif& gif) {
   std::vector<int64_t> rows;
   constexpr std::array<std::array<int64_t, 2>, 4> kPasses = {{{0, 8}, {4, 8}, {2, 4}, {1, 2}}};

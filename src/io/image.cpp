@@ -122,7 +122,7 @@ void allocate(const std::string& path,
                     format_bytes(static_cast<double>(bytes)),
                     format_bytes(static_cast<double>(kLargest))));
   }
-  // What reads an image makes float32 of it
+  // Readers convert the image to float32.
   check_memory(
       path,
       fmt::format("{} x {} x {} x {} (C, Z, Y, X) pixels of {} and their values as float32",

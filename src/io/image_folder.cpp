@@ -22,7 +22,7 @@ namespace cytra::io {
 namespace fs = std::filesystem;
 namespace {
 
-/// What Bio-Formats reads and we don't.
+/// The endings of formats that Bio-Formats reads and we don't.
 constexpr const char* kForeign[] = {
     ".czi",  ".nd2", ".lif",  ".lei", ".oib", ".oif",  ".oir",  ".vsi",  ".ets", ".zvi",
     ".ims",  ".dv",  ".r3d",  ".dm3", ".dm4", ".mrc",  ".rec",  ".mrcs", ".svs", ".qptiff",
@@ -37,13 +37,14 @@ bool is_tiff_name(const std::string& path) {
   return format != nullptr && format->name == "ome_tiff";
 }
 
-/// `looks`: whatever the name, since few files cost little to open.
+/// Whether a file may be a part of an image in several files. `looks`: of any name, since opening
+/// a few files costs little.
 bool may_be_part(const std::string& path, bool looks) {
   return is_tiff_name(path) && (looks || path.find(".ome.") != std::string::npos);
 }
 
-/// begin_of_ome_set() of a TIFF. A data set is listed several times, so a file that is no part of
-/// another is opened once, until it changes.
+/// The begin_of_ome_set() of a TIFF. As a data set is listed several times, a file that is no part
+/// of a set is opened once, until it changes.
 std::string begin_of_set(const std::string& path) {
   static std::mutex mutex;
   static std::set<std::array<int64_t, 5>> alone;
@@ -175,7 +176,7 @@ std::string whole_of(const std::string& path, bool looks) {
   bool is_one = found != known.end() && found->second;
   try {
     if (found == known.end()) is_one = is_one_image(folder);
-  } catch (const Error&) {  // told when the file is read
+  } catch (const Error&) {  // reported when the file is read
   }
   known[folder] = is_one;
   return is_one ? folder : path;

@@ -17,7 +17,7 @@ namespace cytra::io {
 InputFile::InputFile(const std::string& path) : path_(path) {
   if (path.find('\0') != std::string::npos)  // the system would end the name there
     throw DataError(printable(path) + ": a name with a NUL character, expected that of a file");
-  // A pipe must not block, a terminal not become ours.
+  // A pipe must not block, and a terminal must not become ours.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor_ < 0 && errno != ENXIO) throw_errno("can't be read", path, errno);  // a socket
   struct stat status {};
@@ -62,7 +62,7 @@ void InputFile::map() {
 }
 
 void InputFile::check_size() const {
-  struct stat status {};  // within its last page no fault tells
+  struct stat status {};  // within its last page there is no fault
   if (::fstat(descriptor_, &status) != 0 || static_cast<uint64_t>(status.st_size) < bytes_)
     throw DataError(path_ + ": became shorter while it was open, expected a file at rest");
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A file that is open for reading at any place, by several threads; for the formats alone.
+// A file that is open for reading at any place, by several threads; for the formats only.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,21 +11,22 @@ namespace cytra::io {
 
 class InputFile {
  public:
-  /// Throws: ConfigError (missing, not readable), DataError (a pipe, a device, a folder).
+  /// Opens a file. Throws: ConfigError (missing, not readable), DataError (a pipe, a device, a
+  /// folder).
   explicit InputFile(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
   uint64_t bytes() const { return bytes_; }
   int descriptor() const { return descriptor_; }
-  /// Up to `count` bytes; fewer at the end of the file, -1 with errno when the device fails.
+  /// Reads up to `count` bytes; fewer at the end of the file, -1 with errno when the device fails.
   int64_t read_at(uint64_t offset, void* into, std::size_t count) const;
   /// Maps the file, which must not be empty, into memory at the first call (not thread-safe), which
   /// must come before mapped(). Throws: IoError, MemoryError, DataError when it is empty.
   void map();
   const MappedFile& mapped() const { return *map_; }
-  /// What `action` makes of the file's first byte in memory, touching about `bytes`. Throws:
-  /// DataError when the file has become shorter since it was opened.
+  /// Returns the result of `action` on the file in memory, of which it touches about `bytes`.
+  /// Throws: DataError when the file has become shorter since it was opened.
   template <class Action>
   auto read_mapped(const Action& action, std::size_t bytes = 0) const {
     check_size();
@@ -44,7 +45,8 @@ class InputFile {
   std::unique_ptr<MappedFile> map_;
 };
 
-/// A whole regular file. Throws: as InputFile; DataError when it is larger than `most`; IoError.
+/// Reads a whole regular file. Throws: what InputFile throws; DataError when it is larger than
+/// `most`; IoError.
 std::string read_input(const std::string& path, uint64_t most = uint64_t{1} << 30);
 
 }  // namespace cytra::io

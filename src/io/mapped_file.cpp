@@ -12,7 +12,7 @@
 
 namespace cytra::io {
 
-/// What the handler of SIGBUS can look at, at any time: ranges are used again, never freed.
+/// A range that the handler of SIGBUS can read at any time: ranges are reused, never freed.
 struct MappedFile::Range {
   std::atomic<bool> is_used{true}, is_lost{false};
   std::atomic<int> readings{0};

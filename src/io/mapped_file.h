@@ -1,5 +1,5 @@
 #pragma once
-// A whole file mapped into memory, and reading it while others may shorten it.
+// A whole file mapped into memory, which can be read safely while others may shorten it.
 #include <cstddef>
 #include <string>
 
@@ -7,7 +7,7 @@ namespace cytra::io {
 
 class MappedFile {
  public:
-  /// `bytes` > 0. The descriptor is not kept. Throws: IoError, MemoryError.
+  /// Maps a file. `bytes` > 0. The descriptor is not kept. Throws: IoError, MemoryError.
   MappedFile(std::string path, int descriptor, std::size_t bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -15,19 +15,19 @@ class MappedFile {
   const unsigned char* data() const;
   std::size_t size() const;
 
-  /// While one lives, on any thread, what the file has lost since it was mapped, or its device
-  /// can't give, reads as zeros: elsewhere that is SIGBUS, which ends the process. Sets the
-  /// process's handler of SIGBUS when the first one is made; what is not ours goes to the one
-  /// before.
+  /// Marks a time of reading. While one lives, on any thread, parts that the file has lost since
+  /// it was mapped, or that its device can't read, are zeros; at other times they cause SIGBUS,
+  /// which ends the process. The first one sets the process's handler of SIGBUS; other signals go
+  /// to the earlier handler.
   class Reading {
    public:
-    /// `bytes`: about how many are touched. When they have become many the process gives them back;
+    /// `bytes`: about how many are read. When they have become many, the process releases them;
     /// they stay in the system's cache.
     explicit Reading(const MappedFile& file, std::size_t bytes = 0);
     ~Reading();
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
-    /// Throws: DataError when any of it was lost.
+    /// Checks the file. Throws: DataError when a part of it was lost.
     void check() const;
 
    private:

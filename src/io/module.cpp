@@ -72,7 +72,7 @@ DicomElements begins_with_elements(std::string_view bytes) {
   const uint32_t first = number(0, 2, is_big);
   if ((first != 2 && first != 8) || (is_big && (first == 2 || !is_explicit)))
     return DicomElements::none;
-  // Three elements in order, each of a size that the first ones of a file have
+  // Three elements in order are enough, each of a size that a file's first ones have.
   uint32_t last = 0;
   std::size_t at = 0;
   for (int count = 0; count < 3; ++count) {
@@ -97,14 +97,14 @@ DicomElements begins_with_elements(std::string_view bytes) {
 
 bool is_dicom(const std::string& head, const std::string& path) {
   const auto has_magic = [](const std::string& bytes, const std::string& name) {
-    // Slides may be TIFF at the same time; other files carry a TIFF's first bytes and no more
+    // Slides may be TIFF at the same time; other files have only a TIFF's first bytes.
     const bool is_tiff_too =
         is_tiff(bytes, name) && (ends_with(name, ".tif") || ends_with(name, ".tiff"));
     const bool is_plain = bytes.size() > 132 && bytes.compare(128, 4, "DICM") == 0;
     return (is_plain && !is_tiff_too) || begins_with_elements(bytes) != DicomElements::none;
   };
   if (!head.empty()) return has_magic(head, path);
-  // A folder: its first files tell; there may be a text beside them.
+  // In a folder the first files decide; there may be a text beside them.
   std::error_code error;
   if (!fs::is_directory(path, error)) return false;
   int looked = 0;
@@ -152,7 +152,7 @@ std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection
 
 bool is_hdf5(const std::string& head, const std::string& path) {
   constexpr std::string_view kMagic = "\x89HDF\r\n\x1a\n";
-  // Behind a user block, of 512 bytes (MATLAB's) or that times a power of two
+  // The magic may follow a user block of 512 bytes (MATLAB's), or of that times a power of two.
   if (head.compare(0, 8, kMagic) == 0 || (head.size() >= 520 && head.compare(512, 8, kMagic) == 0))
     return true;
   const std::string file = file_of(path);

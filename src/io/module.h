@@ -1,6 +1,6 @@
 #pragma once
-// Formats whose libraries are heavy live in small libraries of their own beside this one, loaded at
-// the first file of such a format. For image_folder.cpp and the modules.
+// Loads the formats with large dependencies, which are in small libraries of their own beside this
+// one, at the first file of such a format. For image_folder.cpp and the modules.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,16 +9,16 @@
 
 namespace cytra::io {
 
-// As Format::probe and Format::open. Without the module: DataError that names the package to
-// install.
+// These are like Format::probe and Format::open. Without the module they throw DataError, which
+// names the package to install.
 bool is_dicom(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection& selection);
 
-/// Of a DICOM file without a preamble: whether it begins with elements, and how they are written.
+/// Whether a DICOM file without a preamble begins with elements, and how they are encoded.
 enum class DicomElements { none, implicit_little, explicit_little, explicit_big };
 DicomElements begins_with_elements(std::string_view bytes);
 
-/// What each libcytra_NAME.so exports as kModuleEntry; gives away the reader.
+/// The function that each libcytra_NAME.so exports as kModuleEntry; the caller owns the reader.
 using ModuleEntry = ImageReader* (*)(const std::string& path, const Selection& selection);
 constexpr char kModuleEntry[] = "cytra_open_image";
 

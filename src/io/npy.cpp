@@ -22,7 +22,7 @@ constexpr char kMagic[] = "\x93NUMPY";
       "Z, Y, X)");
 }
 
-/// The text behind 'key': in the header, a Python dictionary.
+/// The text after 'key': in the header, a Python dictionary.
 std::string_view value_of(const std::string& path, const std::string& header, const char* key) {
   for (const char quote : {'\'', '"'}) {
     const std::string name = quote + std::string(key) + quote;

@@ -16,7 +16,7 @@
 namespace cytra::io {
 namespace {
 
-/// "" for a folder.
+/// The first bytes of a file; "" for a folder.
 std::string first_bytes(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return "";
@@ -54,7 +54,7 @@ bool is_image_path(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    // What a writer has not finished is no image yet.
+    // A folder that a writer has not finished is no image yet.
     return probe("", path) != nullptr &&
            !(starts_with(name, ".") && name.find(".tmp.") != std::string::npos);
   }
@@ -81,7 +81,7 @@ std::vector<std::string> other_files_of(const std::string& path) {
     const std::string head = first_bytes(file_of(path));
     const Format* format = probe(head, path);
     if (format != nullptr && format->other_files != nullptr) return format->other_files(path);
-  } catch (const Error&) {  // told when the image is read
+  } catch (const Error&) {  // reported when the image is read
   }
   return {};
 }
@@ -242,7 +242,8 @@ Image WholeReader::read(const Region& region) const {
   const Region part = within(region, info_.shape, path_);
   const bool is_whole = part.size[0] == info_.shape[1] && part.size[1] == info_.shape[2] &&
                         part.size[2] == info_.shape[3];
-  if (is_whole && !is_decoded_) return selected();  // not kept: who has it all won't ask again
+  if (is_whole && !is_decoded_) return selected();  // not kept: a caller that has the whole image
+                                                    // won't ask again
   std::call_once(once_, [this] {
     image_ = selected();
     is_decoded_ = true;

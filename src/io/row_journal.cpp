@@ -18,7 +18,8 @@ namespace {
 constexpr char kJournalMagic[8] = {'C', 'Y', 'T', 'R', 'O', 'W', 'S', '1'};
 constexpr std::size_t kDigits = 32;  // of a fingerprint
 
-/// Before the pixels of a block; its fingerprint is of the other fields and the compressed pixels.
+/// The head before the pixels of a block; its fingerprint covers the other fields and the
+/// compressed pixels.
 struct BlockHead {
   char fingerprint[kDigits];
   int64_t first, count, bytes;  // compressed

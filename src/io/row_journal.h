@@ -1,5 +1,5 @@
 #pragma once
-// Rows of an image that took long to compute, kept until the whole image is written.
+// Keeps rows of an image that took long to compute until the whole image is written.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,12 +10,12 @@
 namespace cytra::io {
 
 /// A file of rows along the outer axis (Z of a stack, Y of a plane), in order, each block with a
-/// checksum: a killed process leaves whole blocks, and a later one goes on behind them. Takes about
-/// the compressed size on the disk.
+/// checksum: a killed process leaves whole blocks, and a later one continues after them. Takes
+/// about the compressed size on the disk.
 class RowJournal {
  public:
-  /// Goes on with what is at `path`, if that was begun with the same `stamp`; else begins anew,
-  /// with the row `first`. Throws: as AtomicFile.
+  /// Continues the file at `path`, if it was begun with the same `stamp`; else begins anew, with
+  /// the row `first`. Throws: what AtomicFile throws.
   RowJournal(std::string path, const std::string& stamp, int64_t first = 0);
   ~RowJournal();
   RowJournal(const RowJournal&) = delete;
@@ -23,9 +23,9 @@ class RowJournal {
 
   /// The first row that it does not hold.
   int64_t next() const { return next_; }
-  /// Of rows next() to next() + count, all channels: C,count,... Throws: IoError.
+  /// Appends rows next() to next() + count, all channels: C,count,... Throws: IoError.
   void append(const Image& rows, int64_t count);
-  /// All rows, block after block. Throws: DataError for a file that somebody changed.
+  /// Passes all rows to `take`, block after block. Throws: DataError for a file that was changed.
   void replay(const std::function<void(int64_t first, const Image& rows)>& take) const;
 
  private:

@@ -35,7 +35,7 @@ constexpr std::size_t kMaxHeader = 100'000'000;
 }
 
 /// Refuses duplicate names (nlohmann would keep the last) and nesting beyond what the format has.
-/// Before the parser: its callbacks take time by the square of a map's size.
+/// It runs before the parser, whose callbacks take time by the square of a map's size.
 class HeaderCheck final : public Json::json_sax_t {
  public:
   explicit HeaderCheck(const std::string& path) : path_(path) {}
@@ -79,7 +79,7 @@ Json parse_header(const std::string& path, const std::string& text) {
   return Json::parse(text);
 }
 
-/// Of a whole file, with zeros in the place of the checksum.
+/// The key of a whole file's checksum, computed with zeros in its place.
 constexpr const char* kChecksum = "xxh3";
 const std::string kNoChecksum(16, '0');
 
@@ -178,7 +178,7 @@ void SafetensorsFile::Impl::parse() {
       metadata[key] = value.get<std::string>();
     }
   }
-  // Together the tensors fill the file: no holes, no overlaps, nothing behind.
+  // Together the tensors fill the file: no holes, no overlaps, nothing after them.
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   for (const auto& [name, view] : tensors) {
     const auto begin = static_cast<std::size_t>(static_cast<const char*>(view.data) - data);
@@ -233,7 +233,8 @@ std::size_t write_safetensors(const std::string& path,
   nlohmann::ordered_json root;
   root["__metadata__"] = metadata;
   root["__metadata__"][kChecksum] = kNoChecksum;
-  // Wide types first, as the reference writer does: then every tensor is aligned to its own size.
+  // Wide types come first, as in the reference writer: then every tensor is aligned to its own
+  // size.
   std::vector<std::pair<std::string, const TensorView*>> order;
   order.reserve(tensors.size());
   for (const auto& [name, view] : tensors) order.emplace_back(name, &view);

@@ -18,7 +18,7 @@ struct TensorView {
   std::size_t bytes = 0;
 };
 using TensorViews = std::map<std::string, TensorView>;
-/// Bytes of one value; 0 for a type that is not listed above.
+/// The bytes of one value; 0 for a type that is not listed above.
 std::size_t element_size(const std::string& dtype);
 
 /// A file mapped into memory; views stay valid as long as this lives.
@@ -32,7 +32,8 @@ class SafetensorsFile {
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
   const TensorViews& tensors() const;
-  /// To live while the tensors are read, and to be checked behind it: others may shorten the file.
+  /// Must live while the tensors are read, and be checked after that, since others may shorten the
+  /// file.
   MappedFile::Reading reading() const;
   const std::map<std::string, std::string>& metadata() const;
   /// Compares everything with the checksum that write_safetensors() puts in the metadata, where

@@ -45,7 +45,7 @@ at::Tensor sample_batch(const at::Tensor& images,
                         const at::Tensor& grid,
                         const std::string& mode,
                         const std::string& padding_mode) {
-  std::vector<at::Tensor> axes;  // x first, as torch wants it
+  std::vector<at::Tensor> axes;  // x first, as torch expects it
   for (int64_t d = grid.size(1) - 1; d >= 0; --d) {
     const auto n = static_cast<double>(std::max<int64_t>(2, images.size(d + 2)));
     axes.push_back(grid.select(1, d) * (2 / n));

@@ -10,12 +10,13 @@ namespace {
 
 constexpr int64_t kPart = 1 << 21;  // draws
 
-/// int64 multiplication wraps as uint64's, and a shift that keeps the sign is masked.
+/// Shifts as uint64: the shift of int64 keeps the sign, so the result is masked. (Multiplication
+/// of int64 wraps as that of uint64.)
 at::Tensor shifted(const at::Tensor& x, int64_t bits) {
   return x.bitwise_right_shift(bits).bitwise_and_((int64_t{1} << (64 - bits)) - 1);
 }
 
-/// Writes into x. Source: mix() in base/rng.cpp.
+/// Mixes x in place. Source: mix() in base/rng.cpp.
 at::Tensor mix(at::Tensor x) {
   x.add_(static_cast<int64_t>(0x9e3779b97f4a7c15u));
   x.bitwise_xor_(shifted(x, 30)).mul_(static_cast<int64_t>(0xbf58476d1ce4e5b9u));
@@ -31,15 +32,15 @@ at::Tensor to_device(const at::Tensor& values, const at::Device& device) {
 
 namespace {
 
-/// Draws `begin` to `end` of each stream, as uniforms() gives them.
+/// The draws `begin` to `end` of each stream, as uniforms() returns them.
 at::Tensor uniforms_of(const at::Tensor& numbers, int64_t begin, int64_t end) {
   const at::Tensor steps = at::arange(begin + 1, end + 1, numbers.options());
   const at::Tensor bits = mix(mix(numbers[1] + steps).bitwise_xor_(numbers[0]));
   return shifted(bits, 11).to(at::kDouble).mul_(0x1.0p-53);
 }
 
-/// (spans, count) float64, filled by fill(draws, place) some draws at a time: what is made on the
-/// way is several times as large as they are.
+/// Fills (spans, count) float64 by fill(draws, place), some draws at a time, as temporaries are
+/// several times as large as the draws.
 template <class Fill>
 at::Tensor in_parts(const std::vector<Rng::Span>& spans,
                     int64_t count,

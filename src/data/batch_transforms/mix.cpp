@@ -1,7 +1,7 @@
 // MixUpd and CutMixd: samples of a batch mixed with each other; CutOutd: boxes of 0. Source:
-// monai.transforms, the same names; Zhang et al. 2018, Yun et al. 2019, DeVries & Taylor 2017. Each
-// sample draws its own weight and box (MONAI: one corner for the whole batch), and never meets
-// itself in a batch of two or more.
+// monai.transforms, the same names; Zhang et al. 2018, Yun et al. 2019, DeVries & Taylor 2017.
+// Each sample draws its own weight and box (MONAI: one corner for the whole batch), and is never
+// mixed with itself in a batch of two or more.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,7 +16,8 @@
 namespace cytra::data {
 namespace {
 
-/// Marsaglia and Tsang 2000; below 1 a power of a uniform value makes the shape one larger.
+/// Draws a gamma value (Marsaglia and Tsang 2000); for shapes below 1, the value of shape + 1 is
+/// multiplied by a power of a uniform value.
 double draw_gamma(Rng& rng, double shape) {
   if (shape < 1) return draw_gamma(rng, shape + 1) * std::pow(1 - rng.uniform(), 1 / shape);
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
@@ -32,8 +33,8 @@ double draw_beta(Rng& rng, double alpha) {
   return a + b > 0 ? a / (a + b) : 0.5;  // both too small for a double
 }
 
-/// With whom each sample is mixed: the next in a random order of the batch, which does not depend
-/// on the order that the samples have.
+/// Draws the partner that each sample is mixed with: the next one in a random order of the batch,
+/// which does not depend on the samples' order.
 std::vector<int64_t> draw_partners(std::vector<Rng>& rngs) {
   std::vector<uint64_t> places;
   for (Rng& rng : rngs) places.push_back(rng.next());
@@ -59,7 +60,7 @@ struct MixOptions {
     v("allow_missing_keys", allow_missing_keys, "skip a key the batch does not have");
     v("batch_size", config::Unused{}, "the batch has its size");
   }
-  /// images = changed(images) for each key.
+  /// Applies images = changed(images) for each key.
   template <class F>
   void for_each(Batch& batch, const F& changed) const {
     for (const std::string& key : keys) {
@@ -92,7 +93,7 @@ class MixUpd final : public BatchTransform {
 };
 CYTRA_REGISTER(BatchTransform, MixUpd, "MixUpd");
 
-/// A box in each image, as parts of its size; what reaches beyond the image is cut off.
+/// A box in each image, in shares of its size; parts beyond the image are cut off.
 class RandomBoxes {
  public:
   RandomBoxes(std::vector<Rng>& rngs, double alpha) {
@@ -152,7 +153,7 @@ class CutMixd final : public BatchTransform {
 };
 CYTRA_REGISTER(BatchTransform, CutMixd, "CutMixd");
 
-/// 0 inside of a box.
+/// Sets voxels inside of a box to 0.
 class CutOutd final : public BatchTransform {
  public:
   using Options = MixOptions;

@@ -1,10 +1,10 @@
 #pragma once
-// What the transforms of batches share. One is a struct with the options of the transform of single
-// images (keys, prob, ...) and two functions:
+// The common code of batch transforms. A transform is a struct with the options of the transform
+// of single images (keys, prob, ...) and two functions:
 //   auto draw_one(Rng& rng, at::IntArrayRef image) const;  // (C,[D,]H,W) of the first key
-//   at::Tensor on_batch(const at::Tensor& images, const std::vector<...>& drawn, size_t key) const;
-// draw_one() draws as the other transform does after it decided, by rng.uniform() < prob, that
-// something happens; on_batch() gets the samples where it does, in float32, and keeps their shape.
+// at::Tensor on_batch(const at::Tensor& images, const std::vector<...>& drawn, size_t key) const;
+// draw_one() draws as the transform of single images does after it decided, by rng.uniform() <
+// prob, to act; on_batch() gets the samples to change, in float32, and keeps their shape.
 #include <string>
 #include <vector>
 
@@ -65,7 +65,7 @@ class PerBatch final : public BatchTransform {
   T options_;
 };
 
-/// A number for each sample, as (N,1,...) to go with tensors of `dims` dimensions.
+/// A number for each sample, as (N,1,...) to be broadcast with the images.
 inline at::Tensor per_sample(const std::vector<double>& numbers, const at::Tensor& images) {
   std::vector<int64_t> shape(static_cast<std::size_t>(images.dim()), 1);
   shape[0] = static_cast<int64_t>(numbers.size());

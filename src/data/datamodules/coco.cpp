@@ -1,4 +1,4 @@
-// CocoDatamodule: one JSON of COCO with the annotations of many images. Source:
+// CocoDatamodule: one COCO JSON with the annotations of many images. Source:
 // cocodataset.org/#format-data; torchvision.datasets.CocoDetection (root, annFile).
 #include <filesystem>
 
@@ -71,7 +71,7 @@ class CocoDatamodule final : public DataModule, public Parted {
   }
 
  private:
-  /// Where an image of the JSON may lie, the likeliest first.
+  /// The folders that images of the JSON may be in, the likeliest first.
   std::vector<fs::path> folders_of(const fs::path& json) const {
     if (options_.image_dir) return {*options_.image_dir};
     const fs::path own = json.parent_path();
@@ -84,7 +84,7 @@ class CocoDatamodule final : public DataModule, public Parted {
             own / ".." / name,
             own / "images" / name,
             own / ".." / "images" / name,
-            ""};  // as `predict` names the images that it was given
+            ""};  // `predict` writes paths of the images that it was given
   }
 
   std::vector<Sample> list(const std::string& path) const {

@@ -22,7 +22,8 @@ namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-/// Images of a split to use: a whole number counts them (-1: all), one with a point is a share.
+/// The images of a split to use: a whole number is a count (-1: all), a number with a point a
+/// share.
 struct SubsampleOptions {
   config::Node train, valid, test;
   template <class V>
@@ -38,7 +39,7 @@ struct SubsampleOptions {
     const config::Node* nodes[] = {&train, &valid, &test, nullptr};
     return nodes[static_cast<int>(split)];
   }
-  /// How many of `available`.
+  /// The number of images to use of `available`.
   static std::size_t count(const config::Node& node, std::size_t available) {
     using config::Kind;
     const bool is_count = node.kind == Kind::integer && (node.integer >= 1 || node.integer == -1);
@@ -54,7 +55,7 @@ struct SubsampleOptions {
   }
 };
 
-/// CytoDL's names of a split; false for others.
+/// Finds a split by CytoDL's names; false for other names.
 bool split_of(const std::string& name, Split& split) {
   static const std::map<std::string, Split> names = {{"train", Split::train},
                                                      {"training", Split::train},
@@ -175,7 +176,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
             allow_empty};
   }
 
-  /// The samples of such a table; false where there is none.
+  /// Adds the samples of the split's table; false where there is none.
   bool add(Split split, std::vector<Sample>& samples) const {
     const std::string file = table_of(options_.path, split);
     if (file.empty()) return false;
@@ -183,7 +184,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     std::move(more.begin(), more.end(), std::back_inserter(samples));
     return true;
   }
-  /// What to type where there is no table of a split.
+  /// Advice what to type where a split has no table.
   std::string advice(Split split) const {
     const std::string hint = folder_hint(options_.path, options_.columns.size());
     if (!hint.empty()) return hint;
@@ -208,7 +209,8 @@ class DataframeDatamodule final : public DataModule, public Parted {
     return is_found;
   }
 
-  /// Of folds, train and valid together. All of them to predict, where there is no predict.csv.
+  /// The samples of a split from a folder of tables. With folds, train and valid are read
+  /// together. To predict, all tables are read where there is no predict.csv.
   std::vector<Sample> of_folder(Split split) const {
     if (options_.just_inference) split = Split::predict;
     std::vector<Sample> samples;
@@ -230,8 +232,8 @@ class DataframeDatamodule final : public DataModule, public Parted {
     return samples;
   }
 
-  /// The rows of one file whose split_column says so; all to predict; of folds, all but those of
-  /// test.
+  /// The samples of a split from one file: the rows chosen by split_column; all rows to predict;
+  /// with folds, all except those of test.
   std::vector<Sample> of_file(Split split) const {
     const Manifest manifest = open(options_.path, split);
     const bool is_whole = is_of_fold(split) && !options_.split_column;
@@ -274,7 +276,8 @@ class DataframeDatamodule final : public DataModule, public Parted {
                     suggestion(word, choices)));
   }
 
-  /// Keeps a part, in its order. Drawn without replacement: the first of a shuffled list.
+  /// Keeps a part of the samples in their order, drawn without replacement: the first of a
+  /// shuffled list.
   void subsample(Split split, std::vector<Sample>& samples) const {
     const config::Node* wanted = options_.subsample.of(split);
     if (wanted == nullptr) return;

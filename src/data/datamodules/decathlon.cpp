@@ -1,6 +1,6 @@
 // DecathlonDatamodule: the JSON lists of the Medical Segmentation Decathlon and of MONAI. Source:
-// monai.data.load_decathlon_datalist; 4D images are channels, as monai.transforms.LoadImaged has
-// them.
+// monai.data.load_decathlon_datalist; the fourth dimension is channels, as in
+// monai.transforms.LoadImaged.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -88,7 +88,7 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
                                            : options_.path;
   }
 
-  /// What the JSON says of its images. Throws: DataError where that is not known, or not so.
+  /// Checks what the JSON says about its images. Throws: DataError where that is unknown or wrong.
   void check(const Json& json, const std::string& file) const {
     if (!json.is_object()) return;
     const auto size = json.find("tensorImageSize");
@@ -110,7 +110,7 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
     }
   }
 
-  /// As many channels as the JSON names.
+  /// Checks that an image has as many channels as the JSON names.
   void expect_channels(const Json& json, const Source& source, const std::string& file) const {
     const auto modality = json.find("modality");
     if (modality == json.end() || !modality->is_object() || modality->empty()) return;
@@ -119,7 +119,7 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
       const io::ImageInfo info = io::open_image(source.path, {0, 0, 0})->info();
       timepoints = info.timepoints;
       channels = info.shape[0] * info.timepoints * static_cast<int64_t>(1 + source.more.size());
-    } catch (const Error&) {  // told when it is read
+    } catch (const Error&) {  // reported when the image is read
       return;
     }
     if (channels == static_cast<int64_t>(modality->size())) return;
@@ -156,7 +156,8 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
     return samples;
   }
 
-  /// One entry of an item: image and label are files; another is one when there is such a file.
+  /// Adds an entry of an item: image and label are files; another entry is one where such a file
+  /// exists.
   void add(Sample& sample,
            const std::string& name,
            const Json& value,

@@ -136,7 +136,7 @@ class FolderDatamodule final : public DataModule, public Parted {
  private:
   using File = FolderFile;
 
-  /// The folder of a column in a part ("train"; "": there are none): path/train/raw, or
+  /// The folder of a column in a part ("train"; "" where there are no parts): path/train/raw, or
   /// path/raw/train.
   fs::path place_of(std::size_t column, const std::string& part) const {
     const fs::path root(options_.path);
@@ -155,7 +155,7 @@ class FolderDatamodule final : public DataModule, public Parted {
              return fs::is_directory(root / name / part, ignored);
            });
   }
-  /// valid, or what others call it.
+  /// The part's name, also an alternative one such as that for valid.
   std::string part_of(Split split) const {
     for (const char* name : {"val", "validation"}) {
       if (split == Split::valid && !has_part("valid") && has_part(name)) return name;
@@ -168,7 +168,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     return filter.empty() ? nullptr : &filter[filter.size() == 1 ? 0 : column];
   }
 
-  /// False for a file that is left out. `name` as given in the folder, then what pairs it.
+  /// Whether a file is used. `name`: its name in the folder, changed to the one that pairs it.
   bool takes(std::size_t column, std::string& name) const {
     const std::string file = name.substr(name.rfind('/') + 1);
     const auto is_refused = [&](const std::vector<std::string>& filter, const auto& fits) {
@@ -203,7 +203,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     return true;
   }
 
-  /// The images of a column, sorted by path; `images`: of the first column.
+  /// Lists the images of a column, sorted by path; `images`: those of the first column.
   std::vector<File> list(const fs::path& folder,
                          std::size_t column,
                          const std::vector<File>& images = {}) const {
@@ -235,8 +235,8 @@ class FolderDatamodule final : public DataModule, public Parted {
                     "and the other filters take");
   }
 
-  /// The partner of an image: of several the annotations, since who draws on an image saves them
-  /// beside it.
+  /// The partner of an image. Where there are several, the annotations are taken, as people save
+  /// them beside the image.
   static std::string partner_of(const File& image,
                                 const std::multimap<std::string, std::string>& by_name) {
     const auto [begin, end] = by_name.equal_range(image.name);
@@ -256,7 +256,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     return paths.empty() ? "" : paths[0];
   }
 
-  /// One file of COCO that is of all images; "" where there is none.
+  /// The one COCO file of all images; "" where there is none.
   static std::string shared_by(const std::vector<File>& images,
                                const std::multimap<std::string, std::string>& by_name) {
     std::set<std::string> names;
@@ -284,7 +284,7 @@ class FolderDatamodule final : public DataModule, public Parted {
       sample.id = file.path;
       sample.sources[options_.columns.front()].path = file.path;
     }
-    std::map<std::size_t, std::string> alone;  // images without a partner: what there is not
+    std::map<std::size_t, std::string> alone;  // images without a partner, and what is missing
     for (std::size_t column = 1; column < options_.columns.size(); ++column) {
       const fs::path folder = place_of(column, part);
       std::multimap<std::string, std::string> by_name;
@@ -303,7 +303,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     return samples;
   }
 
-  /// Images without a partner: an error, or one line.
+  /// Reports images without a partner, by an error or one line.
   void leave_out(const std::map<std::size_t, std::string>& alone,
                  std::vector<Sample>& samples) const {
     if (alone.empty()) return;

@@ -21,7 +21,7 @@ struct StarFolder {
   std::size_t left_out = 0;
 };
 
-/// By the name that `*` stands for; those without files are not there.
+/// The folders that have files, by the name that `*` stands for.
 std::map<std::string, StarFolder> star_folders(const fs::path& place,
                                                bool is_recursive,
                                                const TakesFile& takes) {
@@ -72,7 +72,7 @@ std::vector<FolderFile> list_star(const fs::path& place,
   std::vector<FolderFile> all;
   for (const auto& [name, folder] : folders) {
     if (are_objects && images.count(name) > 0) {
-      const bool has_image = place.filename() == kStar;  // beside the masks
+      const bool has_image = place.filename() == kStar;  // the image is beside the masks
       if (folder.left_out > (has_image ? 1U : 0U)) {
         throw DataError(
             fmt::format("{}: {} files are masks and {} others are not, expected one image and the "

@@ -1,5 +1,6 @@
 #pragma once
-// A folder for each image: DIR/*/images and DIR/*/masks, `*` being the name of the image.
+// Data sets with a folder for each image: DIR/*/images and DIR/*/masks, where `*` is the image's
+// name.
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -12,19 +13,20 @@ struct FolderFile {
   std::string path, name;  // `name` pairs it with others
 };
 
-/// Changes a file's name in its folder to what pairs it; false for one that is left out.
+/// Changes a file's name in its folder to the one that pairs it; false for a file that is left
+/// out.
 using TakesFile = std::function<bool(std::string& name)>;
 
-/// Whether a folder among the parts of `place` is any: `*`.
+/// Whether one of the folders in `place` is `*`.
 bool has_star(const std::filesystem::path& place);
-/// `place` up to its `*`.
+/// The part of `place` before its `*`.
 std::filesystem::path above_star(const std::filesystem::path& place);
 
-/// The files of all folders that `place` fits, sorted. A file that is alone in its folder has the
-/// name that `*` stands for, others have their own behind it. Where one of `images` (names of that
-/// kind) has several files, each folder is a target: it has a mask for each object
+/// The files of all folders that match `place`, sorted. A file that is alone in its folder gets
+/// the name that `*` stands for; others have their own name after it. Where one of `images` (such
+/// names) has several files, each folder is a target with a mask for each object
 /// (io/annotations/annotations.h). Throws: DataError where such a folder has files that are left
-/// out; as io::list_images().
+/// out; what io::list_images() throws.
 std::vector<FolderFile> list_star(const std::filesystem::path& place,
                                   bool is_recursive,
                                   const std::set<std::string>& images,

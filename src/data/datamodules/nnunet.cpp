@@ -92,7 +92,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
     return root.filename() == "dataset.json" ? root.parent_path() : root;
   }
 
-  /// A folder and its dataset.json.
+  /// A data set: a folder and its dataset.json.
   struct DataSet {
     fs::path root;
     std::string place;
@@ -101,7 +101,8 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
     std::size_t channels =
         member(json, is_first_version ? "modality" : "channel_names", place).size();
 
-    /// What of it is read. Throws: DataError by name for the rest.
+    /// Checks that the data set is of a kind that is read. Throws: DataError that names what is
+    /// not.
     void check() const {
       const std::string sample = "image" + ending();
       if (!io::is_image_path(sample)) {
@@ -187,7 +188,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       return is_first_version ? ".nii.gz" : text_of(member(json, "file_ending", place), place);
     }
 
-    /// FOLDER/CASE_0000.ext of the second version.
+    /// The cases found as FOLDER/CASE_0000.ext, as in the second version.
     Cases found(const std::string& folder, const std::string& labels) const {
       const std::string end = ending();
       const fs::path images = root / folder;
@@ -228,7 +229,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       return cases;
     }
 
-    /// The `dataset` of a dataset.json whose files lie elsewhere.
+    /// The cases in `dataset` of a dataset.json whose files are elsewhere.
     Cases named() const {
       Cases cases;
       for (const auto& [name, entry] : json["dataset"].items()) {
@@ -243,7 +244,8 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       return cases;
     }
 
-    /// The first version lists imagesTr/CASE.nii.gz; the files have the channel's number.
+    /// The cases that the first version lists as imagesTr/CASE.nii.gz; the files' names have the
+    /// channel's number.
     Cases listed(const char* key) const {
       Cases cases;
       const Json& entries = list_of(json, key, place);
@@ -272,7 +274,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       return cases;
     }
 
-    /// START_0000END, START_0001END, ...
+    /// The files START_0000END, START_0001END, ...
     std::vector<std::string> files_of(const std::string& start, const std::string& end) const {
       std::vector<std::string> files;
       for (std::size_t channel = 0; channel < channels; ++channel) {
@@ -286,7 +288,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       return files;
     }
 
-    /// All channels in one file, as NaturalImage2DIO has colours.
+    /// Whether all channels are in one file, like the colours of NaturalImage2DIO.
     bool holds_all(const std::string& file) const {
       try {
         return io::open_image(file, {0, 0, 0})->info().shape[0] == static_cast<int64_t>(channels);
@@ -326,7 +328,8 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       if (cases.empty()) throw DataError(where + ": no cases");
       return cases;
     }
-    const std::size_t folds = std::min<std::size_t>(all.size(), 5);  // of few cases one each
+    const std::size_t folds = std::min<std::size_t>(all.size(), 5);  // with few cases, one case
+                                                                     // each
     check_fold(folds, set.place);
     if (folds < 2) {
       warn_once(fmt::format(

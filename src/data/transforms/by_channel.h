@@ -1,5 +1,5 @@
 #pragma once
-// What transforms share that may treat each channel by itself.
+// The common code of transforms that may treat each channel by itself.
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace cytra::data {
 
-/// change(part, number) of each channel when channel_wise, else of the whole image.
+/// Applies change(part, number) to each channel when channel_wise, else to the whole image.
 template <class Change>
 at::Tensor by_numbered_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
   if (!channel_wise) return change(image, std::size_t{0});
@@ -18,14 +18,14 @@ at::Tensor by_numbered_channel(const at::Tensor& image, bool channel_wise, const
   return at::stack(parts);
 }
 
-/// The same for a change(part).
+/// Applies change(part) to each channel when channel_wise, else to the whole image.
 template <class Change>
 at::Tensor by_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
   return by_numbered_channel(
       image, channel_wise, [&](const at::Tensor& part, std::size_t) { return change(part); });
 }
 
-/// change(part, number): one number for the image or one for each channel.
+/// Applies change(part, number) with one number for the image, or one for each channel.
 template <class Change>
 at::Tensor by_channel(const at::Tensor& image,
                       const std::vector<double>& numbers,

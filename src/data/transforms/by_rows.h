@@ -1,5 +1,5 @@
 #pragma once
-// Transforms that can go through an image some rows at a time: see per_key.h.
+// Applies transforms that can go through an image some rows at a time: see per_key.h.
 #include <functional>
 #include <type_traits>
 
@@ -16,15 +16,15 @@ struct HasRows : std::false_type {};
 template <class T>
 struct HasRows<T, std::void_t<decltype(&T::by_rows)>> : std::true_type {};
 
-/// A large image that is not float32 yet.
+/// Whether it is a large image that is not float32 yet.
 bool is_changed_by_rows(const at::Tensor& image);
-/// `begin` gives the change of rows, as Transform::by_rows(); where it gives none, the result is
-/// not defined.
+/// Changes an image by rows. `begin` returns the change of rows, as Transform::by_rows(); where it
+/// returns none, the result is not defined.
 at::Tensor changed_by_rows(const at::Tensor& image,
                            const std::function<RowChange(const Scan& scan)>& begin);
 
-/// change(image) of such an image: float32 is there once, not twice. Not defined for other images,
-/// and for a change that takes the whole image.
+/// Applies change(image) to such an image, with one float32 copy in memory instead of two. The
+/// result is not defined for other images, and for a change that needs the whole image.
 template <class Change>
 at::Tensor changed_by_rows(const at::Tensor& image, const Change& change) {
   if constexpr (IsPointwise<Change>::value || HasRows<Change>::value) {

@@ -9,7 +9,7 @@
 namespace cytra::data {
 namespace {
 
-/// Dimension `dim` of an image, counted from its end when negative.
+/// The dimension `dim` of an image, counted from its end when negative.
 int64_t dim_of(const at::Tensor& image, int64_t dim) {
   if (dim >= image.dim() || dim < -image.dim())
     throw DataError(fmt::format("{} dimensions, expected one numbered {}", image.dim(), dim));
@@ -65,7 +65,7 @@ class SplitDimd final : public Transform {
   }
 
  private:
-  /// Where part `i` of a split image lies.
+  /// Sets the place of part `i` of a split image.
   void place(Sample& sample,
              const std::string& key,
              const std::string& name,

@@ -1,5 +1,5 @@
-// MeanEnsembled, VoteEnsembled: what several predictions say together. Source: monai.transforms,
-// the same names.
+// MeanEnsembled, VoteEnsembled: combine several predictions. Source: monai.transforms, the same
+// names.
 #include <fmt/format.h>
 
 #include "data/transforms/per_key.h"
@@ -14,7 +14,7 @@ struct EnsembleOptions : KeyOptions {
     KeyOptions::visit(v);
     v("output_key", output_key, "key of the result", config::required);
   }
-  /// (E,C,...). Throws: DataError for images of several sizes.
+  /// The stacked images, (E,C,...). Throws: DataError for images of several sizes.
   at::Tensor stacked(Sample& sample) const {
     std::vector<at::Tensor> images;
     for_each(sample, [&](const at::Tensor& image) {
@@ -23,7 +23,7 @@ struct EnsembleOptions : KeyOptions {
       images.push_back(image);
       return image;
     });
-    if (images.empty()) sample.at(keys.front());  // tells
+    if (images.empty()) sample.at(keys.front());  // throws
     return at::stack(images);
   }
   void put(Sample& sample, const at::Tensor& image) const {
@@ -63,7 +63,7 @@ class MeanEnsembled final : public Transform {
   }
 
  private:
-  /// (E,1 or C,1,...), of mean 1.
+  /// The weights, (E,1 or C,1,...), of mean 1.
   at::Tensor weights_for(const at::Tensor& images, const std::string& id) const {
     std::vector<at::Tensor> rows;
     for (const std::vector<double>& one : options_.weights) rows.push_back(at::tensor(one));

@@ -1,5 +1,5 @@
-// EnsureChannelFirstd: here LoadImaged puts the channels first, so this looks and changes nothing.
-// Source: monai.transforms.EnsureChannelFirstd.
+// EnsureChannelFirstd: LoadImaged already puts the channels first, so this checks the keys and
+// changes nothing. Source: monai.transforms.EnsureChannelFirstd.
 #include <ATen/ATen.h>
 
 #include "config/registry.h"

@@ -21,7 +21,7 @@ at::Tensor convolve(const at::Tensor& image, int64_t axis, const std::vector<flo
     float* to = out.mutable_data_ptr<float>() + start;
     for (int64_t shift = std::max(-tail, 1 - length); shift <= std::min(tail, length - 1);
          ++shift) {
-      // All voxels that have this neighbour lie together.
+      // All voxels that have this neighbour are contiguous.
       const float weight = kernel[static_cast<std::size_t>(shift + tail)];
       const int64_t begin = std::max<int64_t>(0, -shift) * inner;
       const int64_t end = std::min(length, length - shift) * inner;

@@ -37,7 +37,7 @@ class SelectItemsd final : public Transform {
   explicit SelectItemsd(const Options& options) : options_(options) {}
   void apply(Sample& sample, Rng&) const override {
     for (const std::string& key : options_.keys) {
-      if (!has(sample, key) && !options_.allow_missing_keys) sample.at(key);  // tells
+      if (!has(sample, key) && !options_.allow_missing_keys) sample.at(key);  // throws
     }
     erase_keys(sample, [&](const std::string& key) {
       return std::find(options_.keys.begin(), options_.keys.end(), key) == options_.keys.end();
@@ -92,7 +92,8 @@ class DeleteItemsd final : public Transform {
 };
 CYTRA_REGISTER(Transform, DeleteItemsd, "DeleteItemsd");
 
-/// DataframeDatamodule lets rows with empty cells through where this comes first.
+/// Removes entries without a value. Where it is the first transform, DataframeDatamodule accepts
+/// rows with empty cells.
 class RemoveNaNKeysd final : public Transform {
  public:
   struct Options {
@@ -137,7 +138,7 @@ class CopyItemsd final : public Transform {
       const std::string& name = options_.names[i];
       if (!has(sample, key)) {
         if (options_.allow_missing_keys) continue;
-        sample.at(key);  // tells
+        sample.at(key);  // throws
       }
       if (has(sample, name))
         throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a copy");

@@ -20,7 +20,7 @@
 namespace cytra::data {
 namespace {
 
-/// CytoDL's MonaiBioReader.
+/// The options of CytoDL's MonaiBioReader.
 struct ReaderOptions {
   std::string dimension_order_out;
   std::vector<int64_t> channel;
@@ -95,7 +95,8 @@ struct LoadOptions {
     for (const config::Node& one : reader.list) take(one);
   }
 
-  /// Throws: DataError naming `path` for a key of which nobody says what annotations become.
+  /// The target that annotations become. Throws: DataError naming `path` where no option says it
+  /// for the key.
   AnnotationTarget target_of(const std::string& key, const std::string& path) const {
     const config::Node* kind = kind_of(key);
     if (kind == nullptr) {
@@ -147,7 +148,7 @@ struct LoadOptions {
   }
 };
 
-/// Parts of one image: they lie in one place.
+/// Checks that the parts of an image are at one place.
 void check_same_place(const std::string& first,
                       const io::Geometry& a,
                       const std::string& path,
@@ -214,13 +215,14 @@ class LoadImaged final : public Transform {
                          : ": the data set has no column '" + key + "' that LoadImaged asks for"));
   }
 
-  /// Channels that lie in several files or time points are put together at once.
+  /// Whether the image can be read later. Channels in several files or time points are joined at
+  /// once.
   bool is_lazy(const Source& source) const {
     return options_.lazy && source.more.empty() && !source.time_is_channel &&
            !options_.time_as_channels;
   }
 
-  /// Annotations lie in the grid of the image beside them.
+  /// Paints annotations in the grid of the image that they belong to.
   void paint(Sample& sample, const std::string& key, const Source& source) const {
     const Source* image = nullptr;
     for (const auto& [name, other] : sample.sources) {
@@ -257,7 +259,7 @@ class LoadImaged final : public Transform {
     if (planes > 1 || !options_.allow_planes) check_planes(planes, spatial_dims, path);
   }
 
-  /// What the data set chose, else what the options choose.
+  /// The selection of the data set, else that of the options.
   io::Selection selection_of(const Source& source) const {
     io::Selection selection = source.selection;
     if (selection.channels.empty()) selection.channels = options_.channel;
@@ -305,7 +307,7 @@ class LoadImaged final : public Transform {
     return parts[0];
   }
 
-  /// The channels are numbered over all files.
+  /// Reads channels, which are numbered over all files.
   template <class Read>
   at::Tensor load_files(const Source& source,
                         io::Selection& selection,

@@ -1,5 +1,5 @@
 #pragma once
-// What others ask of the LoadImaged in a configuration, before it is made.
+// Questions about the LoadImaged in a configuration, before it is made.
 #include <string>
 #include <vector>
 
@@ -9,11 +9,11 @@ namespace cytra::data {
 
 /// Whether a transform of a configuration reads images from files (Transform::loads()).
 bool loads_images(const config::Node& transform);
-/// The keys of images that it reads; empty where it reads none.
+/// The keys of images that a transform reads; empty where it reads none.
 std::vector<std::string> loaded_keys(const config::Node& transform);
 /// Sets an option of each transform in a list that reads images.
 void set_load_option(config::Node& list, const std::string& option, const config::Node& value);
-/// A LoadImaged of one key that takes planes and stacks.
+/// The configuration of a LoadImaged of one key that accepts planes and stacks.
 config::Node any_image_load(const std::string& key);
 
 }  // namespace cytra::data

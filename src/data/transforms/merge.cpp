@@ -1,5 +1,5 @@
-// Merged: two images of one place, the base where a mask is set and the other elsewhere. Source:
-// cyto_dl.image.transforms.Merged.
+// Merged: joins two images of the same place, the base where a mask is set and the other one
+// elsewhere. Source: cyto_dl.image.transforms.Merged.
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {

@@ -12,7 +12,7 @@
 namespace cytra::data::spatial {
 namespace {
 
-/// The voxel of a line of n that stands at position i, which may be outside.
+/// The index of the voxel, in a line of n, for position i, which may be outside.
 int64_t source(int64_t i, int64_t n, const std::string& mode) {
   if (mode == "edge" || mode == "replicate") return std::clamp<int64_t>(i, 0, n - 1);
   const auto modulo = [](int64_t a, int64_t b) { return ((a % b) + b) % b; };
@@ -66,7 +66,7 @@ at::Tensor pad(const at::Tensor& image,
       any = any || width->first > 0 || width->second > 0;
     }
     if (!any) return image;
-    // Whatever the type on file, it can say 0.
+    // Every type on file can hold 0.
     return at::constant_pad_nd(value == 0 ? image : image.to(at::kFloat), last_first, value);
   }
   at::Tensor result = image;

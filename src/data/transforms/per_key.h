@@ -1,11 +1,11 @@
 #pragma once
-// What transforms share that change each key's image by itself. A transform is one struct with its
-// options and what it does:
+// The common code of transforms that change each key's image by itself. A transform is a struct
+// with its options and its operation:
 //   struct Twiced : KeyOptions { at::Tensor operator()(const at::Tensor& image) const; };
-//   struct RandScaled : RandKeyOptions { auto draw(Rng& rng, const at::Tensor& first) const; };
-// where draw() returns what is done to every image: a function with the drawn numbers inside.
-// One that can do it by rows (Transform::by_rows) says so by `static constexpr bool kIsPointwise`,
-// each voxel by itself, or by `RowChange by_rows(const Scan& scan) const`.
+// struct RandScaled : RandKeyOptions { auto draw(Rng& rng, const at::Tensor& first) const; };
+// where draw() returns the function that is applied to every image, with the drawn numbers inside.
+// A transform that can work by rows (Transform::by_rows) has `static constexpr bool kIsPointwise`,
+// where it changes each voxel by itself, or `RowChange by_rows(const Scan& scan) const`.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ struct KeyOptions {
     v("keys", keys, "samples' keys to transform", config::required);
     v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
   }
-  /// MONAI's dtype, where its class has one.
+  /// Visits MONAI's option dtype, where its class has one.
   template <class V>
   static void visit_dtype(V& v) {
     v("dtype",
@@ -38,7 +38,8 @@ struct KeyOptions {
   bool skips(const Sample& sample, const std::string& key) const {
     return allow_missing_keys && !sample.has(key);
   }
-  /// image = change(image) for each key; its DataError gets the sample's name and the key in front.
+  /// Applies image = change(image) to each key; a DataError gets the sample's name and the key in
+  /// front.
   template <class Change>
   void for_each(Sample& sample, const Change& change) const {
     for (const std::string& key : keys) {
@@ -81,8 +82,8 @@ class PerKey final : public Transform {
   T options_;
 };
 
-/// The same numbers for all keys, drawn for the first key there is; what draw() returns may draw
-/// more for each key.
+/// Applies a random change. The numbers are the same for all keys, drawn for the first existing
+/// key; the function that draw() returns may draw more for each key.
 template <class T>
 class RandPerKey final : public Transform {
  public:
@@ -102,7 +103,7 @@ class RandPerKey final : public Transform {
   T options_;
 };
 
-/// A range that an option gives by two numbers, or by one, from `other` on.
+/// A range that an option gives by two numbers, or by one and `other`.
 struct Range {
   double low, high;
   Range(const std::vector<double>& numbers, double other)

@@ -1,6 +1,6 @@
 // Source: monai.transforms.{Resample, AffineGrid, utils.create_*},
-// monai.networks.layers.AffineTransform of 1.6.1. Matrices and grids are float64 here throughout:
-// float32's rounding depends on the processor, and would move a label's voxel.
+// monai.networks.layers.AffineTransform of 1.6.1. All matrices and grids are float64: the rounding
+// of float32 depends on the processor, and could move a label's voxel.
 #include "data/transforms/resample.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ at::Tensor reflected(const at::Tensor& x, double low, double high) {
   return at::minimum(within, 2 * span - within).add_(low);
 }
 
-/// monai.networks.utils.normalize_transform: voxels to [-1, 1].
+/// The map from voxels to [-1, 1], as monai.networks.utils.normalize_transform.
 at::Tensor to_normalized(at::IntArrayRef size, bool align_corners) {
   const auto dims = static_cast<int64_t>(size.size());
   at::Tensor matrix = at::eye(dims + 1, at::kDouble);
@@ -247,7 +247,7 @@ at::Tensor sample_affine(const at::Tensor& image,
   const at::Tensor source = to_normalized(image.sizes().slice(1), align_corners);
   const at::Tensor target = to_normalized(size, align_corners);
   at::Tensor theta = source.matmul(matrix).matmul(at::linalg_inv(target));
-  // Rows and columns to x first.
+  // Rows and columns are reordered to x first.
   theta = at::cat({theta.slice(0, 0, dims).flip(0), theta.slice(0, dims)}, 0);
   theta = at::cat({theta.slice(1, 0, dims).flip(1), theta.slice(1, dims)}, 1);
   std::vector<int64_t> shape{1, image.size(0)};

@@ -1,6 +1,6 @@
 #pragma once
-// What the spatial transforms' options share: keys, MONAI's "one for all or one per key" and "one
-// for all or one per dimension".
+// The common options of the spatial transforms: keys, MONAI's "one for all or one per key" and
+// "one for all or one per dimension".
 #include <string>
 #include <vector>
 
@@ -17,20 +17,20 @@ struct KeyOptions : data::KeyOptions {
     data::KeyOptions::visit(v);
     v("lazy", config::Unused{{"false", "null"}}, "each transform resamples by itself");
   }
-  /// The size of the first key that is there, (Y,X) or (Z,Y,X); empty: none is.
+  /// The size of the first existing key, (Y,X) or (Z,Y,X); empty where there is none.
   std::vector<int64_t> first_size(Sample& sample) const {
     for (const std::string& key : keys) {
       if (!skips(sample, key)) return sample.size(key);
     }
     return {};
   }
-  /// image = change(image, position of the key, its geometry) for each key; its DataError gets the
-  /// sample's name and the key in front.
+  /// Applies image = change(image, position of the key, its geometry) to each key; a DataError
+  /// gets the sample's name and the key in front.
   template <class Change>
   void for_each(Sample& sample, const Change& change) const {
     each(sample, &Sample::at, change);
   }
-  /// The same for what only moves voxels: in the type on file.
+  /// Applies a change that only moves voxels, in the type on file.
   template <class Change>
   void move_each(Sample& sample, const Change& change) const {
     each(sample, &Sample::stored, change);
@@ -81,7 +81,7 @@ inline void check_choices(const char* place,
   }
 }
 
-/// One number per spatial dimension out of one or as many.
+/// Makes one number per spatial dimension from one, or from as many.
 template <class T>
 std::vector<T> per_dim(const char* place, std::vector<T> values, std::size_t dims) {
   if (values.size() == 1) values.resize(dims, values[0]);
@@ -96,7 +96,8 @@ std::vector<T> per_dim(const char* place, std::vector<T> values, std::size_t dim
   return values;
 }
 
-/// MONAI's fall_back_tuple: numbers <= 0, and an empty list, mean the image's own size.
+/// The size by MONAI's fall_back_tuple: numbers <= 0, and an empty list, mean the image's own
+/// size.
 inline std::vector<int64_t> size_or(const char* place,
                                     const std::vector<int64_t>& given,
                                     at::IntArrayRef image) {
@@ -108,7 +109,7 @@ inline std::vector<int64_t> size_or(const char* place,
   return size;
 }
 
-/// The image's size made larger to multiples of k; k <= 0: as it is.
+/// The image's size, increased to multiples of k; k <= 0: unchanged.
 inline std::vector<int64_t> divisible_size(const char* place,
                                            at::IntArrayRef image,
                                            const std::vector<int64_t>& k) {
@@ -120,7 +121,7 @@ inline std::vector<int64_t> divisible_size(const char* place,
   return size;
 }
 
-/// Dimensions of a (C,[Z,]Y,X) tensor: 0 is the first after C, -1 the last.
+/// The dimensions of a (C,[Z,]Y,X) tensor: 0 is the first after C, -1 the last.
 inline std::vector<int64_t> tensor_dims(const char* place,
                                         const std::vector<int64_t>& axes,
                                         int64_t dims) {

@@ -32,8 +32,8 @@ std::vector<double> spline_poles(int64_t order) {
   return {};
 }
 
-/// Voxels of a line to the coefficients of its spline; beyond, the line is mirrored about the
-/// edges of its outer voxels, or about their centres.
+/// Changes the voxels of a line to the coefficients of its spline; beyond its ends the line is
+/// mirrored about the edges of its outer voxels, or about their centres.
 void filter_line(double* c, int64_t n, const std::vector<double>& poles, bool about_edges) {
   for (const double z : poles) {
     const double gain = (1 - z) * (1 - 1 / z);
@@ -68,7 +68,7 @@ at::Tensor spline_coefficients(const at::Tensor& image, int64_t order, bool abou
   return result.contiguous();
 }
 
-/// The voxels along one axis that a point takes part of, and how much of each.
+/// The voxels along one axis that contribute to a point, and their weights.
 struct Taps {
   std::array<int64_t, kMostTaps> offset;
   std::array<double, kMostTaps> weight;
@@ -113,8 +113,8 @@ Taps taps_at(double x, const Axis& axis, int64_t order, const std::string& paddi
   return taps;
 }
 
-/// What MONAI makes of align_corners for splines, which is not what grid_sample makes of it: the
-/// result is stretched about its centre by n / (n - 1), and the image is shrunk by as much.
+/// The matrix for align_corners as MONAI applies it to splines, unlike grid_sample: the result is
+/// stretched about its centre by n / (n - 1), and the image is shrunk by the same factor.
 at::Tensor stretched(const at::Tensor& matrix, at::IntArrayRef image, at::IntArrayRef size) {
   at::Tensor of_result = at::eye(matrix.size(0), at::kDouble), of_image = of_result.clone();
   const int64_t dims = matrix.size(0) - 1;

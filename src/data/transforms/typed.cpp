@@ -1,12 +1,12 @@
-// ToTensord, EnsureTyped, CastToTyped, ToDeviced, ToMetaTensord, FromMetaTensord, Identityd: taken
-// from MONAI's pipelines, where they make the float32 tensors that samples are made of here; they
-// check that the keys are there. Source: monai.transforms, the same names.
+// ToTensord, EnsureTyped, CastToTyped, ToDeviced, ToMetaTensord, FromMetaTensord, Identityd:
+// accepted for MONAI's pipelines, where they make the float32 tensors that samples already have
+// here; they check that the keys exist. Source: monai.transforms, the same names.
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {
 namespace {
 
-/// Changes nothing.
+/// A transform that changes nothing.
 struct Kept : KeyOptions {
   static constexpr bool kIsPointwise = true;
   at::Tensor operator()(const at::Tensor& image) const { return image; }

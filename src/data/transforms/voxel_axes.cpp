@@ -27,7 +27,7 @@ at::Tensor axes_of(const io::Geometry& geometry, std::size_t dims) {
 
 namespace {
 
-/// From (z,y,x,1) to the world's (right, anterior, superior, 1).
+/// The matrix from (z,y,x,1) to the world's (right, anterior, superior, 1).
 at::Tensor world_of(const io::Geometry& geometry) {
   at::Tensor matrix = at::eye(4, at::kDouble);
   for (int64_t row = 0; row < 3; ++row) {
@@ -39,7 +39,7 @@ at::Tensor world_of(const io::Geometry& geometry) {
   return matrix;
 }
 
-/// Nothing but padding would be left of an image that lies elsewhere.
+/// Checks that the images overlap: an image at another place would become padding only.
 void expect_overlap(at::IntArrayRef given, const at::Tensor& matrix, at::IntArrayRef wanted) {
   for (std::size_t d = 0; d < given.size(); ++d) {
     const at::Tensor row = matrix[static_cast<int64_t>(d)];

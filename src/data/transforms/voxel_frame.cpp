@@ -11,7 +11,7 @@ namespace {
 /// Three rows of four, for (x,y,z,1): the order of the affine.
 using Move = std::array<std::array<double, 4>, 3>;
 
-// Without tensors: this is called for every crop of a training run.
+// This works without tensors, as it is called for every crop of a training run.
 void follow_move(io::Geometry& geometry, const Move& move) {
   for (auto* affine : {&geometry.affine, &geometry.qform_affine}) {
     const auto before = *affine;
@@ -75,10 +75,10 @@ std::vector<std::pair<int64_t, bool>> world_axes(const io::Geometry& geometry) {
       columns[i][j] = geometry.affine[static_cast<std::size_t>(4 * i + j)];
   }
   columns = columns / columns.norm(2, {0}, /*keepdim=*/true);
-  // The rotation nearest to the affine.
+  // The rotation that is nearest to the affine.
   const auto [u, s, vh] = at::linalg_svd(columns, /*full_matrices=*/false);
   at::Tensor rotation = u.matmul(vh);
-  // The axis that is surest of its place chooses first.
+  // The axis with the clearest direction chooses first.
   const at::Tensor order = rotation.square().neg().amin(0).argsort(/*stable=*/true, 0, false);
   std::vector<std::pair<int64_t, bool>> axes(3);
   for (int64_t n = 0; n < 3; ++n) {

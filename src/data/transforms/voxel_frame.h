@@ -1,5 +1,5 @@
 #pragma once
-// Where voxels are in the world after a transform: MONAI's MetaTensor.affine.
+// Computes where voxels are in the world after a transform, like MONAI's MetaTensor.affine.
 #include <utility>
 #include <vector>
 
@@ -9,16 +9,17 @@
 
 namespace cytra::data::spatial {
 
-/// The result's voxel p is the given image's voxel matrix @ p; both homogeneous, (z,y,x,1) or
-/// (y,x,1), in float64. Affine and spacing follow; what is unknown stays so.
+/// Changes the geometry for a result whose voxel p is the given image's voxel matrix @ p, both
+/// homogeneous, (z,y,x,1) or (y,x,1), in float64. Affine and spacing are changed; unknown values
+/// stay unknown.
 void move_voxels(io::Geometry& geometry, const at::Tensor& matrix);
-/// The same for scale * p + shift, per spatial dimension; an empty scale: 1.
+/// Changes the geometry for scale * p + shift, per spatial dimension; an empty scale: 1.
 void move_voxels(io::Geometry& geometry,
                  const std::vector<double>& scale,
                  const std::vector<double>& shift);
 
-/// For each spatial axis (z,y,x) of a volume: the axis of the world (0 right, 1 anterior, 2
-/// superior) that it follows most, and whether against it. Source: nibabel's io_orientation.
+/// The axis of the world (0 right, 1 anterior, 2 superior) that each spatial axis (z,y,x) of a
+/// volume follows most, and whether it is reversed. Source: nibabel's io_orientation.
 std::vector<std::pair<int64_t, bool>> world_axes(const io::Geometry& geometry);
 
 }  // namespace cytra::data::spatial

@@ -13,8 +13,8 @@
 namespace cytra::inference {
 namespace {
 
-/// All kernels of a pass, captured once and started at once: the host's time for each of them is
-/// saved.
+/// Captures all kernels of a pass once and starts them together: this saves the host's time for
+/// each of them.
 class Graphed final : public FixedEngine {
  public:
   explicit Graphed(const GraphTask& task) : text_(task.text) {

@@ -1,5 +1,5 @@
-// InstanceDecoder: flows or stars, and the labels that they become (ops/labels/flow_labels.h,
-// ops/labels/star_labels.h).
+// InstanceDecoder: flows or stars, and the labels that are made from them
+// (ops/labels/flow_labels.h, ops/labels/star_labels.h).
 #include "config/registry.h"
 #include "inference/decoder.h"
 #include "inference/postprocess/step.h"

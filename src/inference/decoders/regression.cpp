@@ -1,5 +1,4 @@
-// RegressionDecoder: the output is the result, a float32 channel for each of the model's, in the
-// target's units.
+// RegressionDecoder: the result is the model's output, float32 channels in the target's units.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// PyTorch's operations, one after the other.
+// Runs PyTorch's operations one after the other.
 #include <ATen/ATen.h>
 
 #include "inference/engines/entry.h"

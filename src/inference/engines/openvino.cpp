@@ -17,7 +17,7 @@
 namespace cytra::inference {
 namespace {
 
-/// The module, loaded once. Throws: EngineUnfit.
+/// Finds a function of the module, which is loaded once. Throws: EngineUnfit.
 template <class Function>
 Function of_module(const char* name) {
   const std::string file = path_beside(&engine_names, "libcytra_openvino.so");
@@ -35,8 +35,9 @@ Function of_module(const char* name) {
   return function;
 }
 
-/// Windows of one inference: fewer need less memory and are as fast, or faster, until the smallest
-/// layers have too little to do (measured with DynUNet, 32^2 to 256^2 and 32^3 to 96^3).
+/// The voxels of one inference: fewer windows need less memory and are as fast, or faster, until
+/// the smallest layers have too little work (measured with DynUNet, 32^2 to 256^2 and 32^3 to
+/// 96^3).
 constexpr int64_t kVoxelsOfInference = 1 << 15;
 
 int rank_openvino(const EngineModel& model, const EngineOptions&) {
@@ -54,7 +55,7 @@ std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
   task.torchscript = [&] {
     if (model.torchscript) return model.torchscript();
     const at::NoGradGuard no_grad;
-    const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
+    const c10::InferenceMode no_inference_mode(false);  // the tracer needs version counters
     return exporting::to_torchscript(
         exporting::Forwards(model.forward), windows_to_trace(example.narrow(0, 0, count)), {});
   };

@@ -1,4 +1,4 @@
-// The model traced, frozen and optimised by TorchScript.
+// Runs the model as traced, frozen and optimised by TorchScript.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
@@ -29,7 +29,7 @@ class TorchScript final : public FixedEngine {
   exporting::Forwards forward_;
 };
 
-/// Not on a CPU: a trace has ATen's instance norm, which takes longer than ours.
+/// The rank; 0 on a CPU, as a trace has ATen's instance norm, which takes longer than ours.
 int rank_torchscript(const EngineModel& model, const EngineOptions& options) {
   return device::is_accelerator(model.device) && options.compile_model ? 10 : 0;
 }

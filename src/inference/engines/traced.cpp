@@ -14,7 +14,7 @@ exporting::Forwards traced(const EngineModel& model,
                            const EngineOptions& options,
                            const Tensor& example) {
   const at::NoGradGuard no_grad;
-  const c10::InferenceMode no_inference_mode(false);  // the tracer follows versions
+  const c10::InferenceMode no_inference_mode(false);  // the tracer needs version counters
   const device::Precision precision = precision_of(options);
   const auto forward = [&](const Tensor& windows) {
     const device::Autocast autocast(precision, model.device.type());  // its casts are traced

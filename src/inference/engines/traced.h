@@ -4,12 +4,12 @@
 
 namespace cytra::inference {
 
-/// What a model is traced on: no window of the user's, so that what a trace misses and takes for a
-/// constant shows when the engine is compared with eager.
+/// The windows that a model is traced on. They are not the user's, so that values that the trace
+/// wrongly takes for constants show when the engine is compared with eager.
 Tensor windows_to_trace(const Tensor& example);
 
-/// The model at the precision of the options, outputs float32, traced and optimised for the
-/// example's shape.
+/// Traces and optimises the model for the example's shape, in the precision of the options, with
+/// float32 outputs.
 exporting::Forwards traced(const EngineModel& model,
                            const EngineOptions& options,
                            const Tensor& example);

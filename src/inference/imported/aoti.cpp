@@ -23,13 +23,13 @@
 namespace cytra::inference {
 namespace {
 
-/// What one dimension of the input may be.
+/// The allowed sizes of one dimension of the input.
 struct Extent {
   int64_t least = 1, most = INT64_MAX;
   bool is_fixed() const { return least == most; }
 };
 
-/// The extents of the first input, as the checks in the generated source have them. Source:
+/// The extents of the first input, by the checks in the generated source. Source:
 /// codegen_input_size_asserts of torch/_inductor/codegen/cpp_wrapper_cpu.py, PyTorch 2.11.
 std::vector<Extent> read_extents(const std::string& path, const std::string& source) {
   const std::string begin = "static void check_input_0(";
@@ -59,7 +59,8 @@ std::vector<Extent> read_extents(const std::string& path, const std::string& sou
                   extents.size()));
 }
 
-/// Throws: DataError for a processor that lacks what the code was compiled for.
+/// Checks the processor. Throws: DataError for a processor that lacks what the code was compiled
+/// for.
 void expect_processor(const std::string& path, const std::string& wanted) {
   const auto has = [&](const char* name) { return wanted.find(name) != std::string::npos; };
 #if defined(__x86_64__)
@@ -74,7 +75,8 @@ void expect_processor(const std::string& path, const std::string& wanted) {
                                 printable(wanted)));
 }
 
-/// Gives the loader of shared libraries the libtorch.so that compiled models name.
+/// Loads the libtorch.so that compiled models name, so that the loader of shared libraries finds
+/// it.
 void provide_libtorch(const std::string& device) {
   static SharedLibrary empty(path_beside(&open_aoti, "libcytra_torch_name.so"),
                              SharedLibrary::Symbols::local);
@@ -83,10 +85,10 @@ void provide_libtorch(const std::string& device) {
                              SharedLibrary::Symbols::global);
 }
 
-/// The model with inputs of the extents it takes.
+/// Runs the model with inputs of the extents that it takes.
 class Compiled {
  public:
-  /// Throws: what torch does when it can't be loaded.
+  /// Loads the model. Throws: what torch throws when it can't be loaded.
   Compiled(std::string path,
            std::vector<Extent> extents,
            std::string device,

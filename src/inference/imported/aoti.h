@@ -1,5 +1,5 @@
 #pragma once
-// AOTInductor: what torch._inductor.aoti_compile_and_package wrote.
+// AOTInductor packages, written by torch._inductor.aoti_compile_and_package.
 #include <string>
 
 #include "inference/imported/program.h"

@@ -12,7 +12,7 @@
 namespace cytra::inference {
 namespace {
 
-/// `action` with the archive's files by name. Throws: DataError.
+/// Calls `action` with the archive's files by name. Throws: DataError.
 template <class Action>
 auto with_files(const std::string& path, const Action& action) {
   io::InputFile file(path);

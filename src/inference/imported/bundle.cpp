@@ -38,13 +38,13 @@ std::string own_target(const Node& node) {
   return target->string.substr(target->string.rfind('.') + 1);
 }
 
-/// configs/inference.json, or a part of it.
+/// The configuration configs/inference.json, or a part of it.
 class BundleConfig {
  public:
   explicit BundleConfig(Node root) : root_(std::move(root)) {}
 
-  /// What a key holds, its references replaced; null where there is none. Throws: ConfigError for
-  /// Python in it, and for references that grow beyond what a configuration is.
+  /// The value of a key with its references replaced; null where there is none. Throws:
+  /// ConfigError for Python in it, and for references that make it too large for a configuration.
   Node get(const char* key) const {
     const Node* found = root_.find_direct(key);
     return found == nullptr ? Node() : resolved(*found, 0);
@@ -92,16 +92,17 @@ class BundleConfig {
 
   static constexpr int64_t kMostResolved = 1'000'000;
   Node root_;
-  mutable int64_t resolved_ = 0;  // values that references stand for, by now
+  mutable int64_t resolved_ = 0;  // values that references were replaced by so far
 };
 
-/// A list of one number per axis, the other way round.
+/// Reverses a list of one number per axis.
 void turn_axes(Node& values, int64_t dims) {
   if (values.kind == config::Kind::list && static_cast<int64_t>(values.list.size()) == dims)
     std::reverse(values.list.begin(), values.list.end());
 }
 
-/// One of `preprocessing`, as ours. Throws: ConfigError naming what is not known here.
+/// Converts a transform of `preprocessing` to ours. Throws: ConfigError naming what is not known
+/// here.
 void adapt_transform(Node& transform, int64_t dims) {
   const config::Components& known = config::components_of(data::Transform::kKind);
   const std::string name = own_target(transform);
@@ -143,7 +144,7 @@ void adapt_transform(Node& transform, int64_t dims) {
                 entries.end());
 }
 
-/// Those of a Compose that are not switched off.
+/// The steps of a Compose that are not switched off.
 std::vector<Node> steps_of(const BundleConfig& bundle, const char* key) {
   const Node compose = bundle.get(key);
   std::vector<Node> steps;
@@ -174,7 +175,8 @@ Node window_args(const Node& inferer, int64_t dims) {
   return args;
 }
 
-/// Masks that may overlap, instead of classes: postprocessing takes their logistic functions.
+/// Whether the outputs are masks that may overlap instead of classes: postprocessing then takes
+/// logistic functions.
 bool is_multilabel(const BundleConfig& bundle) {
   const Node* list = nullptr;
   const Node post = bundle.get("postprocessing");
@@ -185,10 +187,10 @@ bool is_multilabel(const BundleConfig& bundle) {
   return false;
 }
 
-/// A network that is registered here, with the bundle's weights.
+/// Opens a network that is registered here with the bundle's weights.
 void open_network(Program& program, Node definition, const std::string& weights) {
   if (own_target(definition) == "DynUNet" && !definition.has("filters"))
-    definition.set("filters", Node());  // as many as MONAI's default: ours are fewer
+    definition.set("filters", Node());  // MONAI's default has more filters than ours
   const std::shared_ptr<nn::Model> network = make<nn::Model>(definition);
   nn::load_weights(weights, *network, true);
   network->eval();
@@ -241,7 +243,7 @@ Program open_bundle(const std::string& path) {
   }
   if (fs::exists(script, ignored)) {
     program = open_torchscript(script.string());
-    program.torchscript = nullptr;  // without the turned axes
+    program.torchscript = nullptr;  // it does not turn the axes
     program.config = Node::make_map();
   } else if (fs::exists(weights, ignored) && bundle.has("network_def")) {
     open_network(program, bundle.get("network_def"), weights.string());

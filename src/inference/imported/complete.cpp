@@ -18,7 +18,7 @@ namespace {
 using config::Node;
 using Sides = std::vector<int64_t>;
 
-/// Sets `key`, which may be dotted, unless it is there already.
+/// Sets `key`, which may be dotted, unless it exists already.
 void set_default(Node& node, const std::string& key, Node value) {
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) {
@@ -37,7 +37,7 @@ class Trial {
  public:
   Trial(const Forward& forward, int64_t channels) : forward_(forward), channels_(channels) {}
 
-  /// Whether it takes a window of these sides, and returns one in whose place it fits.
+  /// Whether the program takes a window of these sides, and returns one that fits in its place.
   bool fits(const Sides& sides) {
     Sides shape{1, channels_};
     shape.insert(shape.end(), sides.begin(), sides.end());
@@ -72,10 +72,11 @@ class Trial {
 
 struct Fitting {
   Sides divisor;
-  bool is_fixed = false;  // no other sides
+  bool is_fixed = false;  // it takes no other sides
 };
 
-/// Powers of two that sides may be odd multiples of, then the sides that networks are built for.
+/// Finds the divisor: tries powers of two of which sides may be odd multiples, then the sides that
+/// networks are built for.
 Fitting find_divisor(Trial& trial, std::size_t dims) {
   for (int64_t divisor = 1; divisor <= 32; divisor *= 2) {
     Sides sides(dims, 3 * divisor);
@@ -91,7 +92,8 @@ Fitting find_divisor(Trial& trial, std::size_t dims) {
   return {};
 }
 
-/// The window where nobody says: what a GPU of 8 GB and a CPU take, in multiples of `divisor`.
+/// The window where none is given: a size that a GPU of 8 GB and a CPU can compute, in multiples
+/// of `divisor`.
 Sides usual_window(const Sides& divisor) {
   Sides window;
   for (const int64_t side : divisor)
@@ -105,7 +107,8 @@ std::string brief(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string what = torch == nullptr ? error.what() : torch->what_without_backtrace();
   std::string line = split(what, '\n').front();
-  for (const std::string& one : split(what, '\n')) {  // the interpreter's last line says it
+  for (const std::string& one : split(what, '\n')) {  // the interpreter's last line has the
+                                                      // message
     if (starts_with(one, "RuntimeError: ")) line = one.substr(14);
   }
   return printable(trim(line), 300);
@@ -187,7 +190,7 @@ LoadedModel complete(const std::string& path,
   set_default(all, "task.x_key", Node::make_string("raw"));
   set_default(all, "task.y_key", Node::make_string("seg"));
   set_default(all, "task.model.out_channels", Node::make_integer(model.out_channels));
-  // Other than the patch: a size that is kept.
+  // Unlike the patch, this is a size that is kept.
   if (!fitting.is_fixed)
     set_default(all, "patch_shape", Node::make_list(window));
   else

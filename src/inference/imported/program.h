@@ -1,5 +1,5 @@
 #pragma once
-// A model that another framework has written.
+// Describes a model that another framework has written.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace cytra::inference {
 
-/// What a file of another framework computes, and what it says of itself.
+/// A program in a file of another framework, with its own description.
 struct Program {
   Forward forward;
   std::function<std::string()> torchscript;

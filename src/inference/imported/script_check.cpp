@@ -41,15 +41,15 @@ char lower_letter(char c) {
   refuse_script(path, where, "calls " + printable(name));
 }
 
-/// Every way to an operator that the language has: torch.NAME, ops.LIBRARY.NAME, VALUE.NAME and
-/// getattr(VALUE, "NAME"). What would give one of these another name is refused.
+/// Checks every way of the language to call an operator: torch.NAME, ops.LIBRARY.NAME, VALUE.NAME
+/// and getattr(VALUE, "NAME"). Code that gives one of these another name is refused.
 class SourceCheck {
  public:
   SourceCheck(const std::string& path, std::string file, const std::string& source)
       : path_(path), file_(std::move(file)) {
     jit::Lexer lexer(std::make_shared<jit::Source>(source, file_));
     for (jit::Token token = lexer.next(); token.kind != jit::TK_EOF; token = lexer.next()) {
-      // Line ends count nowhere in what is looked at, and so may lie anywhere
+      // Line ends do not matter for these checks, and may be anywhere
       if (token.kind == jit::TK_NEWLINE || token.kind == jit::TK_INDENT ||
           token.kind == jit::TK_DEDENT)
         continue;
@@ -64,11 +64,11 @@ class SourceCheck {
       if (at_ > 0 && kind(-1) == '.') {
         expect_attribute(name);
       } else if (kind(1) == ':') {
-        continue;  // an attribute that a class declares
+        continue;  // a class declares the attribute
       } else if (name == "torch") {
         const std::vector<std::string> names = chain();
         if (names.size() < 2) refuse_script(path_, file_, "gives `torch` another name");
-        // torch.autograd.NAME is torch.NAME, which is looked at as an attribute
+        // torch.autograd.NAME is torch.NAME, which is checked as an attribute
         if (names[1] == "autograd" && names.size() == 3) continue;
         if (names.size() > 2) refuse_call(path_, file_, fmt::format("{}", fmt::join(names, ".")));
         expect_operator("aten", names[1]);
@@ -96,7 +96,7 @@ class SourceCheck {
     return place < tokens_.size() ? tokens_[place].kind : jit::TK_EOF;
   }
 
-  /// "a.b.c" from here on.
+  /// The names of a chain "a.b.c" that begins here.
   std::vector<std::string> chain() const {
     std::vector<std::string> names{tokens_[at_].text};
     for (std::size_t i = at_ + 2;
@@ -110,14 +110,14 @@ class SourceCheck {
     if (!is_allowed_operator(library, name)) refuse_call(path_, file_, library + "::" + name);
   }
 
-  /// A tensor's operators can be called as its methods: `("file").from_file()`.
+  /// Checks an attribute, as operators can be called as methods: `("file").from_file()`.
   void expect_attribute(const std::string& name) const {
     if (is_allowed_operator("aten", name)) return;
     if (!jit::getAllOperatorsFor(c10::Symbol::aten(name)).empty())
       refuse_call(path_, file_, "aten::" + name);
   }
 
-  /// Classes in C++ have a __setstate__ of their own.
+  /// Checks a class, as classes in C++ have a __setstate__ of their own.
   void expect_class(const std::vector<std::string>& names) const {
     const bool is_whole = names.size() > 2;
     if (is_whole && (names[1] != "torch" || names[2] != "classes")) return;
@@ -155,8 +155,8 @@ class SourceCheck {
   std::size_t at_ = 0;
 };
 
-/// What a pickle makes: tensors, and objects of classes whose code is in the archive. It has no
-/// jumps, so its instructions are those that lie in it.
+/// Checks that a pickle makes only tensors, and objects of classes whose code is in the archive.
+/// Pickles have no jumps, so the instructions can be read in order.
 class PickleCheck {
  public:
   PickleCheck(const std::string& path, std::string file, std::string_view bytes)
@@ -203,7 +203,7 @@ class PickleCheck {
           take(4);
           break;
         case 'r':
-          // A place in a list that is made as long as this number says
+          // An index into a list that is made as long as this number
           if (number(4) > size) refuse_damage("names more objects than it has bytes");
           break;
         case 'G':
@@ -295,7 +295,7 @@ void expect_harmless_archive(const std::string& path,
   for (const std::string& name : archive.getAllRecords()) {
     std::string small = name;
     std::transform(small.begin(), small.end(), small.begin(), lower_letter);
-    // Names are looked up whatever their case
+    // Names are compared without regard to case
     if (!names.insert(small).second)
       throw DataError(fmt::format(
           "{}: TorchScript that can't be loaded: it holds {} twice", path, printable(name)));
@@ -309,7 +309,7 @@ void expect_harmless_archive(const std::string& path,
     const std::string_view bytes(static_cast<const char*>(data.get()), size);
     if (is_source) {
       SourceCheck(path, name, std::string(bytes)).run();
-    } else if (small != "bytecode.pkl") {  // of mobile phones: not read here
+    } else if (small != "bytecode.pkl") {  // for mobile phones: not read here
       PickleCheck(path, name, bytes).run();
     }
   }

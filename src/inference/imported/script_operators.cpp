@@ -173,7 +173,7 @@ std::unordered_set<std::string_view> words_of(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = text.find(' ');
     words.insert(text.substr(0, end));
-    text.remove_prefix(end + 1);  // each word has a space behind it
+    text.remove_prefix(end + 1);  // each word has a space after it
   }
   return words;
 }

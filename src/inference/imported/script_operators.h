@@ -3,7 +3,8 @@
 
 namespace cytra::inference {
 
-/// "aten", "relu": whether a model of others may call it. A list: what is not on it is not allowed.
+/// Whether a foreign model may call an operator ("aten", "relu"). Operators that are not in the
+/// list are not allowed.
 bool is_allowed_operator(std::string_view library, std::string_view name);
 
 }  // namespace cytra::inference

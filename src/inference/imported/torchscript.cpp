@@ -34,10 +34,10 @@ namespace jit = torch::jit;
   throw DataError(fmt::format("{}: {}", path, what));
 }
 
-/// Throws: DataError unless one image is all that it takes.
+/// Checks the inputs. Throws: DataError unless a single image suffices.
 void expect_one_input(const std::string& path, const c10::FunctionSchema& schema) {
   std::vector<std::string> needed;
-  for (std::size_t i = 1; i < schema.arguments().size(); ++i) {  // behind `self`
+  for (std::size_t i = 1; i < schema.arguments().size(); ++i) {  // after `self`
     const c10::Argument& argument = schema.arguments()[i];
     if (!argument.default_value()) needed.push_back(printable(argument.name()));
   }
@@ -94,7 +94,8 @@ void add_outputs(const std::string& path, const c10::IValue& value, std::vector<
   }
 }
 
-/// In a script, torch.warn() and PyTorch's own words: to the log, with no control characters.
+/// Sends warnings of a script (torch.warn()) and of PyTorch to the log, without control
+/// characters.
 struct LoggedWarnings final : c10::WarningHandler {
   void process(const c10::Warning& warning) override {
     log::debug("model: {}", escaped(warning.msg()));
@@ -116,7 +117,7 @@ jit::Module load_any_torchscript(const std::string& path,
   jit::setPrintHandler([](const std::string& text) { log::debug("model: {}", escaped(text)); });
   jit::Module module;
   try {
-    const io::InputFile regular(path);  // no pipe, which would wait for ever
+    const io::InputFile regular(path);  // no pipe, which would wait forever
     const auto file = std::make_shared<caffe2::serialize::FileAdapter>(path);
     caffe2::serialize::PyTorchStreamReader archive(file);
     expect_harmless_archive(path, archive);

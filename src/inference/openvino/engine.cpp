@@ -1,4 +1,4 @@
-// Models on a CPU by Intel's OpenVINO.
+// Runs models on a CPU by Intel's OpenVINO.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -32,18 +32,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kKeptBegin[] = "cytra-openvino 1 ";
-constexpr int64_t kCacheBytes = 2'000'000'000;  // of all models that are kept
+constexpr int64_t kCacheBytes = 2'000'000'000;  // of all kept models
 
 ov::Core& core() {
-  // TBB would load this with RTLD_DEEPBIND: in a program with an allocator of its own, memory from
-  // there would then go back to libc. What is loaded already stays as it is.
+  // TBB would load this library with RTLD_DEEPBIND: in a program with its own allocator, memory of
+  // the library would then be freed by libc. A library that is already loaded is not loaded again.
   static const SharedLibrary tbbbind(path_beside(&ov::get_openvino_version, "libtbbbind_2_5.so.3"),
                                      SharedLibrary::Symbols::local);
   static ov::Core core;
   return core;
 }
 
-/// "2026.4"
+/// The version of OpenVINO: "2026.4".
 std::string version() {
   const std::string build = ov::get_openvino_version().buildNumber;
   return build.substr(0, build.find('.', build.find('.') + 1));
@@ -58,8 +58,8 @@ ov::element::Type element_for(c10::ScalarType type) {
   return type == at::kBFloat16 ? ov::element::bf16 : ov::element::f16;
 }
 
-/// Exactly what was asked: by itself it takes bfloat16 on AMX, and binds threads to cores, the same
-/// ones in every process.
+/// Settings for exactly the wanted precision and threads: OpenVINO's defaults are bfloat16 on AMX,
+/// and threads bound to cores, the same cores in every process.
 ov::AnyMap settings(ov::element::Type element, int64_t at_once) {
   return {ov::hint::inference_precision(element),
           ov::num_streams(static_cast<int32_t>(at_once)),
@@ -67,7 +67,7 @@ ov::AnyMap settings(ov::element::Type element, int64_t at_once) {
           ov::inference_num_threads(at::get_num_threads())};
 }
 
-/// The file of a compiled model, and what its first line says.
+/// The file of a compiled model, and its first line.
 struct Kept {
   std::string path, line;
 };
@@ -83,15 +83,15 @@ Kept kept_of(const OpenVinoTask& task) {
   return {task.cache_folder + "/" + io::fingerprint(key) + ".openvino", kKeptBegin + key};
 }
 
-/// A regular file that this user alone can have written: a compiled model is code, and the folder
-/// may be one that others share. No link.
+/// Whether it is a regular file, no link, that only this user can have written: a compiled model
+/// is code, and others may share the folder.
 bool is_own_file(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
          status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// "0123...def.openvino", which begins as ours do: no file that a user has called so.
+/// Whether a file "0123...def.openvino" begins as ours do, and is not a user's file of that name.
 bool is_kept_model(const fs::path& path) {
   const std::string stem = path.stem().string();
   if (path.extension() != ".openvino" || stem.size() != 32 ||
@@ -132,7 +132,7 @@ ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element, int64_t
   }
 }
 
-/// Removes what was not used for longest.
+/// Removes the files that were not used for the longest time.
 void trim(const std::string& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   int64_t bytes = 0;
@@ -153,7 +153,7 @@ void trim(const std::string& folder) {
   }
 }
 
-/// A cache that can't be written costs time, and no prediction.
+/// Keeps a compiled model. A cache that can't be written costs time only.
 void keep(const Kept& kept, ov::CompiledModel& compiled) {
   if (kept.path.empty()) return;
   try {
@@ -172,7 +172,7 @@ void keep(const Kept& kept, ov::CompiledModel& compiled) {
   }
 }
 
-/// Without the places in OpenVINO's source: "Exception from src/...:117:" and the like.
+/// The message without the places in OpenVINO's source such as "Exception from src/...:117:".
 std::string brief_openvino(const std::string& what) {
   std::istringstream lines(what);
   std::string brief;
@@ -261,14 +261,14 @@ class OpenVino final : public FixedEngine {
   bool was_accepted() const override { return was_accepted_; }
 
  private:
-  /// `count_` windows of torch's memory, until the next set_*_tensor().
+  /// A view of `count_` windows in torch's memory, valid until the next set_*_tensor().
   ov::Tensor part_of(const at::Tensor& tensor, int64_t first) const {
     const at::Tensor part = tensor.narrow(0, first, count_);
     return {ov::element::f32,
             ov::Shape(part.sizes().begin(), part.sizes().end()),
             part.mutable_data_ptr()};
   }
-  /// Others may be in use by other threads.
+  /// Takes `count` requests; others may be in use by other threads.
   std::vector<ov::InferRequest> take(int64_t count) {
     std::vector<ov::InferRequest> requests;
     {

@@ -1,6 +1,6 @@
 #pragma once
-// libcytra_openvino.so, beside our library: loaded when OpenVINO is asked for. For
-// engines/openvino.cpp and the module.
+// The interface of libcytra_openvino.so, which is beside our library and is loaded when OpenVINO
+// is used. For engines/openvino.cpp and the module.
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,14 +12,17 @@
 namespace cytra::inference {
 
 struct OpenVinoTask {
-  std::function<std::string()> torchscript;  // the model's archive; not asked for when it is kept
+  std::function<std::string()> torchscript;  // the model's archive; not called when the compiled
+                                             // model is kept
   std::vector<int64_t> shape;                // of the windows of one inference
-  int64_t at_once = 1;                       // inferences, each on its share of the threads
+  int64_t at_once = 1;                       // simultaneous inferences, each with its share of the
+                                             // threads
   c10::ScalarType type = c10::ScalarType::Float;  // of products
-  std::string cache_folder, fingerprint;          // where compiled models are kept; "": nowhere
-  std::vector<Tensor> calibration;  // windows by which it becomes int8; none: it stays
+  std::string cache_folder, fingerprint;          // where compiled models are kept; "": they are
+                                                  // not
+  std::vector<Tensor> calibration;  // windows for quantization to int8; empty: no quantization
 };
-/// Throws: EngineUnfit where OpenVINO can't run the model.
+/// Makes the engine. Throws: EngineUnfit where OpenVINO can't run the model.
 using OpenVinoEngine = FixedEngine* (*)(const OpenVinoTask& task);
 constexpr char kOpenVinoEngine[] = "cytra_openvino_engine";
 

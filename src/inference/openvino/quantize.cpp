@@ -21,7 +21,7 @@ using ov::op::v0::Constant;
 using ov::op::v0::FakeQuantize;
 using Source = ov::Output<ov::Node>;
 
-/// The axes of a layer's weights that its output channels lie on; none: no layer that can be int8.
+/// The axes of a layer's weights for its output channels; empty: the layer can't be int8.
 std::set<std::size_t> channel_axes(const ov::Node& node) {
   if (ov::is_type<ov::op::v1::Convolution>(&node)) return {0};
   if (ov::is_type<ov::op::v1::ConvolutionBackpropData>(&node)) return {1};
@@ -38,7 +38,7 @@ bool feeds_result(const ov::Node& node, int depth = 0) {
   for (const auto& input : node.get_output_target_inputs(0)) {
     const ov::Node* next = input.get_node();
     if (ov::is_type<ov::op::v0::Result>(next)) return true;
-    // A bias, a cast or a reshape between
+    // A bias, a cast or a reshape may be in between.
     if (depth < 3 && channel_axes(*next).empty() && feeds_result(*next, depth + 1)) return true;
   }
   return false;
@@ -55,7 +55,7 @@ std::vector<Layer> layers_of(const ov::Model& model) {
     if (channel_axes(*node).empty() || feeds_result(*node)) continue;
     const auto weights = ov::as_type_ptr<Constant>(node->get_input_node_shared_ptr(1));
     const ov::PartialShape images = node->get_input_partial_shape(0);
-    // The first layer takes the image itself: little to compute, and most to lose
+    // The first layer takes the image itself: it has little to compute, and would lose most.
     const bool is_first = images.rank().get_length() > 2 && images[1].get_length() < 4;
     if (weights != nullptr && weights->get_element_type() == ov::element::f32 && !is_first)
       layers.push_back({node, weights});
@@ -67,7 +67,8 @@ struct Range {
   float low = 0, high = 0;
 };
 
-/// Without the outermost of 10000 values: one bright voxel costs all others their steps.
+/// The range without the outermost of 10000 values: one bright voxel would leave too few steps for
+/// all others.
 Range range_of(const at::Tensor& values) {
   const at::Tensor flat = values.flatten();
   const at::Tensor some =
@@ -102,7 +103,8 @@ std::map<Source, Range> measure(const std::shared_ptr<ov::Model>& model,
     parts.insert(parts.end(), some.begin(), some.end());
   }
   for (at::Tensor& input : parts) {
-    while (input.size(0) < count) input = at::cat({input, input});  // it may be more: not looked at
+    while (input.size(0) < count) input = at::cat({input, input});  // there may be more, which are
+                                                                    // not used
     request.set_input_tensor({ov::element::f32, shape, input.mutable_data_ptr()});
     request.infer();
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -117,8 +119,8 @@ std::map<Source, Range> measure(const std::shared_ptr<ov::Model>& model,
   return ranges;
 }
 
-/// Symmetric: with a zero point a leaky ReLU's values would have almost twice the steps, but a pass
-/// takes 1.7 times as long for 15 % less error.
+/// Rounds values symmetrically: with a zero point a leaky ReLU's values would have almost twice
+/// the steps, but a pass would take 1.7 times as long for 15 % less error.
 Source rounded(const Source& values, const Range& range) {
   const float high = std::max({range.high, -range.low, 1e-6F});
   const auto scalar = [](float value) { return Constant::create(ov::element::f32, {}, {value}); };

@@ -9,9 +9,9 @@
 
 namespace cytra::inference {
 
-/// Makes convolutions and matrix products of `model` int8: weights per output channel, symmetric;
-/// images by the ranges that they have in `windows` (of the model's size, any number). The first
-/// and the last layer stay float.
+/// Quantizes convolutions and matrix products of `model` to int8: weights symmetrically per output
+/// channel; images by their ranges in `windows` (of the model's size, any number). The first and
+/// the last layer stay float.
 void quantize(const std::shared_ptr<ov::Model>& model,
               ov::Core& core,
               const std::vector<Tensor>& windows);

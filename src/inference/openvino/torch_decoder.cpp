@@ -106,8 +106,8 @@ ov::OutputVector constant_of(const c10::IValue& value) {
   return {};
 }
 
-/// What OpenVINO's front end asks of a TorchScript graph: one for each block, one for each node.
-/// Source: openvino/frontend/pytorch/ts_decoder.py.
+/// Answers the queries of OpenVINO's front end about a TorchScript graph; there is one for each
+/// block and each node. Source: openvino/frontend/pytorch/ts_decoder.py.
 class Decoder final : public ov::frontend::pytorch::TorchDecoder {
  public:
   using Values = at::ArrayRef<jit::Value*>;
@@ -204,7 +204,7 @@ class Decoder final : public ov::frontend::pytorch::TorchDecoder {
     for (const jit::Value* value : values) ids.push_back(value->unique());
     return ids;
   }
-  /// Sizes are left open: those of the trace would become constants.
+  /// The shape of a value with open sizes: those of the trace would become constants.
   static ov::PartialShape shape_of(const jit::Value& value) {
     const auto tensor = value.type()->cast<c10::TensorType>();
     if (tensor == nullptr || !tensor->sizes().size()) return ov::PartialShape::dynamic();
@@ -220,8 +220,8 @@ class Decoder final : public ov::frontend::pytorch::TorchDecoder {
   std::string kind_ = "prim::Graph", schema_, text_, kind_of_decoder_ = "ts";
 };
 
-/// OpenVINO tells a failure as lines, each with a place in its sources; the last one says what it
-/// was. One line of whole words.
+/// Shortens OpenVINO's message, which has lines with places in its sources, of which the last one
+/// gives the cause, to one line of whole words.
 std::string last_words(const std::string& what) {
   std::string last;
   for (const std::string& line : split(what, '\n')) {
@@ -233,8 +233,8 @@ std::string last_words(const std::string& what) {
   return last.substr(0, last.rfind(' ', kMost)) + " ...";
 }
 
-/// "aten::foo, aten::bar" of what the front end throws: "No conversion rule found for operations:
-/// aten::foo, ..."; else its first lines.
+/// Throws EngineUnfit with the operations "aten::foo, aten::bar" in the front end's message "No
+/// conversion rule found for operations: aten::foo, ..."; else with its first lines.
 [[noreturn]] void throw_unfit(const std::string& what) {
   constexpr std::string_view kMissing = "No conversion rule found for operations: ";
   const std::size_t at = what.find(kMissing);

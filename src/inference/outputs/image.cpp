@@ -1,4 +1,4 @@
-// Results as images: in the format that was asked for, or that of the image.
+// Writes results as images, in the chosen format or that of the input image.
 #include "inference/outputs/image.h"
 
 #include <ATen/ATen.h>

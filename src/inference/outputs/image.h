@@ -5,9 +5,9 @@
 
 namespace cytra::inference {
 
-/// The file of a result, `info`, of the image `source`: `stem` with the ending of `format`, one of
-/// predict.format; auto: that of the image where it holds the result, else OME-TIFF. Throws:
-/// DataError when the format can't hold it.
+/// The path of the result `info` of the image `source`: `stem` with the ending of `format`, one of
+/// predict.format; auto: the format of the image where it can hold the result, else OME-TIFF.
+/// Throws: DataError when the format can't hold it.
 std::string output_path(const std::string& stem,
                         const std::string& source,
                         const io::ImageInfo& info,

@@ -22,7 +22,7 @@ class ImageJRoiOutput final : public ResultOutput {
     polygons_.insert(polygons_.end(), own.begin(), own.end());
   }
   void finish(ResultFiles& files) override {
-    if (polygons_.empty()) return;  // an archive without an entry is none to Fiji
+    if (polygons_.empty()) return;  // Fiji does not accept an archive without entries
     io::write_imagej_rois(path_, polygons_, is_stack_, channels_);
     files.emplace_back("rois", path_);
   }

@@ -9,19 +9,19 @@
 
 namespace cytra::inference {
 
-/// The objects of one channel of a result: those that a step has numbered, else the connected
+/// The objects of one channel of a result: objects that a step has numbered, else the connected
 /// components of its classes.
 class ResultObjects {
  public:
-  /// Shape: labels ([D,]H,W) int32. `first`: what is added to its labels, as those of a channel
-  /// come after those of the one before. `classes`: by label; empty: all are of class `channel`.
+  /// Shape: labels ([D,]H,W) int32. `first`: the number added to its labels, as those of a channel
+  /// follow those of the channel before. `classes`: by label; empty: all are of class `channel`.
   ResultObjects(at::Tensor labels, int64_t first, std::vector<int32_t> classes, int64_t channel);
   const at::Tensor& labels() const { return labels_; }
   int64_t first() const { return first_; }
   /// The class of an object by its own label, without first().
   int64_t class_of(int64_t label) const;
-  /// One for each object, or for each plane of one, whose labels have first() added; made at the
-  /// first call. `geometry`: of the result.
+  /// The outlines: one for each object, or for each plane of an object, with first() added to the
+  /// labels; made at the first call. `geometry`: of the result.
   const std::vector<io::Polygon>& outlines(const io::Geometry& geometry) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// What the result of an image is written as: each kind is a file of this folder that registers
-// itself.
+// The outputs that the result of an image is written to: each kind is a file in this folder that
+// registers itself.
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,35 +14,35 @@ namespace cytra::inference {
 class ImageResult;
 class ResultObjects;
 
-/// Kind ("prediction", "overlay") and path of what was written.
+/// The kind ("prediction", "overlay") and path of each written file.
 using ResultFiles = std::vector<std::pair<std::string, std::string>>;
 
-/// Where the outputs of an image go, and what they need to know that no result says.
+/// The place of an image's outputs, and data for them that the result does not have.
 struct OutputPlace {
   std::string stem;             // of the files' names, with the folder
   std::string source = "";      // the image's path: format=auto writes images as this one
   std::string format = "auto";  // of images: one of predict.format
-  /// The name of a class by its number; null: the task names none.
+  /// The name of a class by its number; null: the task has no names.
   std::function<std::string(int64_t number)> class_name = {};
 };
 
 class ResultOutput {
  public:
   virtual ~ResultOutput() = default;
-  /// Whether it takes objects, which need the whole image; else it takes rows as they come.
+  /// Whether it needs objects, and so the whole image; else it gets rows when they are made.
   virtual bool takes_objects() const { return false; }
-  /// The next rows of `result`, (C,count,...), to be written as result.info().dtype (labels may be
-  /// int32 here); all rows of one that is kept whole.
+  /// Writes the next rows of `result`, (C,count,...), as result.info().dtype (labels may be int32
+  /// here); all rows of a result that is kept whole.
   virtual void take(const ImageResult& /*result*/, const Tensor& /*rows*/) {}
-  /// The objects of the next channel.
+  /// Writes the objects of the next channel.
   virtual void take(const ImageResult& /*result*/, const ResultObjects& /*objects*/) {}
-  /// All was taken: writes what is left, and adds it to `files`. The last output of an image ends
-  /// first. Throws: as AtomicFile.
+  /// Finishes the output and adds its files to `files`. The last output of an image is finished
+  /// first. Throws: what AtomicFile throws.
   virtual void finish(ResultFiles& files) = 0;
 };
 
 using MakeOutput = std::unique_ptr<ResultOutput> (*)(const OutputPlace& place);
-/// Makes an output known. `group`: "contours" are the choices of predict.contours.
+/// Registers an output. `group`: "contours" has the choices of predict.contours.
 bool add_result_output(const char* group, const char* name, MakeOutput make);
 template <class Output>
 bool add_result_output(const char* group, const char* name) {
@@ -53,8 +53,8 @@ bool add_result_output(const char* group, const char* name) {
 }
 /// The names of a group, sorted.
 std::vector<std::string> result_outputs(const std::string& group);
-/// By its name: image, overlay, table, geojson, imagej_roi. Throws: ConfigError for another name;
-/// as expect_replaceable() for a file of others in its place.
+/// Makes an output by its name: image, overlay, table, geojson, imagej_roi. Throws: ConfigError
+/// for another name; what expect_replaceable() throws for a foreign file in its place.
 std::unique_ptr<ResultOutput> make_result_output(const std::string& name, const OutputPlace& place);
 
 }  // namespace cytra::inference

@@ -1,4 +1,4 @@
-// A PNG of the labels over the image.
+// Writes a PNG of the labels over the image.
 #include <optional>
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ class OverlayOutput final : public ResultOutput {
   explicit OverlayOutput(const OutputPlace& place) : path_(place.stem + "_overlay.png") {
     expect_replaceable(path_);
   }
-  /// A result without labels has none.
+  /// Takes the next rows; a result without labels gets no overlay.
   void take(const ImageResult& result, const at::Tensor& rows) override {
     if (!result.has_labels()) return;
     if (!overlay_) overlay_.emplace(result.image());

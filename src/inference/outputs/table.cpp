@@ -50,7 +50,7 @@ class TableOutput final : public ResultOutput {
  private:
   const OutputPlace place_;
   const std::string path_;
-  at::Tensor image_;  // with the values as loaded
+  at::Tensor image_;  // with the loaded values
   Measurements table_;
   bool has_classes_ = false;
 };

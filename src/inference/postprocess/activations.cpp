@@ -1,4 +1,4 @@
-// Activations: probabilities out of logits. Source: monai.transforms.Activations.
+// Activations: makes probabilities from logits. Source: monai.transforms.Activations.
 #include "inference/postprocess/step.h"
 
 namespace cytra::inference {

@@ -1,4 +1,4 @@
-// AsDiscrete: classes out of scores, channels out of classes, 0 and 1 by a threshold. Source:
+// AsDiscrete: classes from scores, channels from classes, 0 and 1 by a threshold. Source:
 // monai.transforms.AsDiscrete.
 #include "ops/labels/as_discrete.h"
 

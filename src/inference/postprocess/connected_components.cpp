@@ -1,4 +1,4 @@
-// ConnectedComponents: a number for each object: connected voxels of one value. Source:
+// ConnectedComponents: numbers objects, which are connected voxels of one value. Source:
 // skimage.measure.label.
 #include "inference/postprocess/step.h"
 #include "ops/labels/components.h"

@@ -1,4 +1,4 @@
-// FlowsToLabels: objects out of flows. Source: cellpose/dynamics.py.
+// FlowsToLabels: makes objects from flows. Source: cellpose/dynamics.py.
 #include "inference/postprocess/step.h"
 #include "ops/labels/flow_labels.h"
 

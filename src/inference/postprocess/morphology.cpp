@@ -1,6 +1,6 @@
-// Morphology: dilation, erosion, opening and closing of what is not background, with a disc or
-// ball, or a square or cube. Labels stay; what comes in takes the nearest one. Source:
-// scipy.ndimage's binary_dilation and the like.
+// Morphology: dilation, erosion, opening and closing of the foreground, with a disc or ball, or a
+// square or cube. Labels stay; added voxels get the nearest label. Source: scipy.ndimage's
+// binary_dilation and its other functions.
 #include "ops/labels/morphology.h"
 
 #include "inference/postprocess/step.h"

@@ -1,4 +1,4 @@
-// RemoveSmallObjects: clears what covers few voxels. Source: monai.transforms.RemoveSmallObjects.
+// RemoveSmallObjects: clears objects of few voxels. Source: monai.transforms.RemoveSmallObjects.
 #include "inference/postprocess/step.h"
 #include "ops/labels/remove_small.h"
 

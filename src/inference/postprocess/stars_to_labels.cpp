@@ -1,4 +1,4 @@
-// StarsToLabels: objects out of distances along rays. Source: stardist/nms.py.
+// StarsToLabels: makes objects from distances along rays. Source: stardist/nms.py.
 #include "inference/postprocess/step.h"
 #include "ops/labels/star_labels.h"
 

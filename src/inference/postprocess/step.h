@@ -1,5 +1,5 @@
 #pragma once
-// What the steps share.
+// The common code of the steps.
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 
 namespace cytra::inference {
 
-/// Throws: ConfigError unless the result is labels.
+/// Checks the result. Throws: ConfigError unless it is labels.
 inline void expect_labels(const Result& result) {
   if (!result.is_labels) {
     throw ConfigError(
@@ -18,16 +18,16 @@ inline void expect_labels(const Result& result) {
         "predict.save=mask");
   }
 }
-/// Throws: ConfigError unless the result is scores.
+/// Checks the result. Throws: ConfigError unless it is scores.
 inline void expect_scores(const Result& result) {
   if (result.is_labels)
     throw ConfigError("expects scores, gets labels; predict.save=logits or probability gives them");
 }
 
-/// The distance between voxels along ([Z,]Y,X) in um; empty where it is not known.
+/// The distance between voxels along ([Z,]Y,X) in um; empty where it is unknown.
 std::vector<double> spacing_of(const Result& result);
 
-/// change([Z,]Y,X) of each channel by itself.
+/// Applies change([Z,]Y,X) to each channel by itself.
 template <class Change>
 void for_channels(Result& result, const Change& change) {
   std::vector<at::Tensor> channels;
@@ -35,7 +35,7 @@ void for_channels(Result& result, const Change& change) {
   result.values = at::stack(channels);
 }
 
-/// An operation that makes labels ([Z,]Y,X) of all channels of a model's output.
+/// A step by an operation that makes labels ([Z,]Y,X) of all channels of a model's output.
 template <class Operation>
 class ToLabels final : public Postprocess {
  public:
@@ -51,7 +51,7 @@ class ToLabels final : public Postprocess {
   Options options_;
 };
 
-/// An operation of ops/labels/ on labels.
+/// A step by an operation of ops/labels/ on labels.
 template <class Operation>
 class OnLabels final : public Postprocess {
  public:

@@ -29,7 +29,8 @@ std::string small_extension(const std::string& path) {
   return in_small_letters(fs::path(path).extension().string());
 }
 
-/// Classes of files that do not list them: whole numbers by their size, then the alphabet.
+/// Lists the classes of files that do not list them: whole numbers by size, then others by the
+/// alphabet.
 void list_classes(AnnotationFile& file) {
   if (file.is_ordered) return;
   std::set<std::string> names;
@@ -39,7 +40,7 @@ void list_classes(AnnotationFile& file) {
   file.classes.assign(names.begin(), names.end());
 }
 
-/// Once, however often it is read.
+/// Warns once, however often the file is read.
 void warn_of_lines(const std::string& path, std::size_t count) {
   static std::mutex mutex;
   static std::set<std::string> told;
@@ -75,7 +76,7 @@ AnnotationFile parse_annotations(const std::string& path, const AnnotatedImage& 
 
 using SharedFile = std::shared_ptr<const AnnotationFile>;
 
-/// COCO's files are of many images, so the last few are kept.
+/// Opens a file of annotations; as COCO's files are of many images, the last few are kept.
 SharedFile open_annotations(const std::string& path, const AnnotatedImage& image) {
   struct Kept {
     std::string path;
@@ -92,7 +93,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
   std::error_code error;
   const fs::file_time_type time = fs::last_write_time(path, error);
   const uintmax_t bytes = fs::file_size(path, error);
-  const std::lock_guard lock(mutex);  // parsed once, whoever asks
+  const std::lock_guard lock(mutex);  // parsed once for all threads
   for (const Kept& one : kept)
     if (one.path == path && one.time == time && one.bytes == bytes) return one.file;
   auto file = std::make_shared<AnnotationFile>(parse_annotations(path, image));
@@ -137,7 +138,7 @@ const AnnotationFile::Part& part_of(const AnnotationFile& file,
                               image.path));
 }
 
-/// COCO's outlines as pycocotools fills them.
+/// Fills COCO's outlines as pycocotools does.
 void fill_as_coco(const std::string& path, Annotation& object, const AnnotatedImage& image) {
   for (const CocoRle& mask : object.masks) {
     if (mask.height == image.height && mask.width == image.width) continue;

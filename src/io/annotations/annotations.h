@@ -1,6 +1,6 @@
 #pragma once
-// What people have drawn on an image: ImageJ ROIs, GeoJSON (QuPath), COCO, labelme, Pascal VOC,
-// YOLO and folders with a mask file for each object. Torch-free.
+// Annotations that people have drawn on an image: ImageJ ROIs, GeoJSON (QuPath), COCO, labelme,
+// Pascal VOC, YOLO and folders with a mask file for each object. Torch-free.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -13,17 +13,18 @@
 
 namespace cytra::io {
 
-/// One object. Coordinates are pixels of its image: pixel (x, y) covers x to x + 1, y to y + 1.
+/// An annotated object. Coordinates are pixels of its image: pixel (x, y) covers x to x + 1, y to
+/// y + 1.
 struct Annotation {
   std::string name;        // joins the planes of an object of a stack; "": it has one plane
-  std::string class_name;  // "": none is said
+  std::string class_name;  // "": no class
   int64_t plane = -1;      // of a stack, from 0; -1: all of them
-  /// Each filled by itself, where an odd number of its rings goes round the centre of a pixel, as
-  /// ImageJ, QuPath and skimage.draw.polygon do.
+  /// The parts, each filled by itself, where an odd number of its rings encloses the centre of a
+  /// pixel, as ImageJ, QuPath and skimage.draw.polygon do.
   std::vector<std::vector<Ring>> parts;
   std::vector<CocoRle> masks;   // pixels inside, of the whole image
   std::array<double, 4> box{};  // x0, y0, x1, y1
-  bool is_crowd = false;        // COCO's: several objects that nobody has told apart
+  bool is_crowd = false;        // COCO's: several objects that are not separated
 };
 
 /// The image that annotations belong to.
@@ -32,27 +33,28 @@ struct AnnotatedImage {
   int64_t depth = 1, height = 1, width = 1;
 };
 
-/// By extension, whatever the case: .roi .zip .geojson .json .xml .txt; or a folder of masks.
+/// Whether a path is of annotations, by extension in any case: .roi .zip .geojson .json .xml .txt;
+/// or a folder of masks.
 bool is_annotation_path(const std::string& path);
-/// A folder that is no image: it has one mask file for each object of an image.
+/// Whether a folder, which is no image itself, has one mask file for each object of an image.
 bool is_mask_folder(const std::string& path);
 
-/// Such files in a folder, sorted, without hidden ones; of folders below, too. Throws: ConfigError
-/// for a folder that can't be read.
+/// Lists annotation files in a folder, sorted, without hidden ones; `is_recursive`: also in
+/// folders below. Throws: ConfigError for a folder that can't be read.
 std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive);
 
-/// Those of one image, in the file's order. The file's content tells the format; of a COCO file of
-/// many images those of the image that has the end of its path; YOLO's classes have the names of
-/// data.yaml or classes.txt in its folder or one above. Thread: several at once; a COCO file is
-/// kept in memory. Throws: DataError naming the file and the place in it, ConfigError (no such
-/// file).
+/// Reads the annotations of one image, in the file's order. The format follows from the content;
+/// in a COCO file of many images, the image is found by the end of its path; YOLO's classes have
+/// the names in data.yaml or classes.txt in its folder or one above. Thread: several at once; a
+/// COCO file is kept in memory. Throws: DataError naming the file and the place in it, ConfigError
+/// (no such file).
 std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image);
 
-/// The names of the classes of several files: those that have an order of their own (COCO's ids,
-/// YOLO's lists) in it, then the others by the alphabet. Throws: as read_annotations.
+/// The names of the classes of several files: classes with an order (COCO's ids, YOLO's lists)
+/// first, then the others by the alphabet. Throws: as read_annotations.
 std::vector<std::string> class_names_of(const std::vector<std::string>& paths);
 
-/// The images that one COCO file is of; empty for other files. Throws: as read_annotations.
+/// The images of a COCO file; empty for other files. Throws: as read_annotations.
 std::vector<std::string> coco_images(const std::string& path);
 
 }  // namespace cytra::io

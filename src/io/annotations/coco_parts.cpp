@@ -156,7 +156,7 @@ AnnotationFile CocoParts::finish() {
   std::stable_sort(
       all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (const Category& category : all) {
-    // What only sums up others, as Roboflow's first one, is no class.
+    // A category that only groups others, such as Roboflow's first one, is no class.
     if (!category.is_used && supers.count(category.name) > 0) continue;
     if (std::find(file.classes.begin(), file.classes.end(), category.name) == file.classes.end())
       file.classes.push_back(category.name);

@@ -15,7 +15,7 @@ class CocoParts {
   explicit CocoParts(const std::string& path) : path_(path) {}
   void begin(const std::string& list) { lists_ |= list[0] == 'i' ? 1 : list[0] == 'a' ? 2 : 4; }
   bool is_begun() const { return (lists_ & 3) == 3; }
-  /// False for another list.
+  /// Adds an element of a list; false for another list.
   bool add(const std::string& list, const Json& element);
   AnnotationFile finish();
 

@@ -21,7 +21,7 @@ using Class = ColourTable::Class;
 constexpr uint64_t kMostTableBytes = 1 << 20;
 constexpr std::size_t kMostClasses = 256;
 
-/// 0 to 255.
+/// The number 0 to 255 in a text.
 std::optional<int> byte_of(const std::string& text) {
   const std::string word = trim(text);
   int value = 0;
@@ -31,7 +31,7 @@ std::optional<int> byte_of(const std::string& text) {
   return value;
 }
 
-/// "#ff0000" of 255, 0 and 0, or "" where they are no colour.
+/// The colour "#ff0000" for 255, 0 and 0; "" where they are no colour.
 std::string colour_of(const std::vector<std::string>& rgb) {
   if (rgb.size() != 3) return "";
   std::string colour = "#";
@@ -43,7 +43,7 @@ std::string colour_of(const std::vector<std::string>& rgb) {
   return colour;
 }
 
-/// Of "#FF0000" as it is written here.
+/// The colour of "#FF0000", as it is written here.
 std::string colour_in_hex(const std::string& text) {
   const std::string colour = in_small_letters(trim(text));
   const bool is_one = colour.size() == 7 && colour[0] == '#' &&
@@ -96,7 +96,7 @@ std::vector<Class> classes_of_lines(const std::string& path) {
   return classes;
 }
 
-/// Puts it first. False: there is none.
+/// Puts the background first; false where there is none.
 bool lead_with_background(std::vector<Class>& classes) {
   const auto by_name = [](const Class& one) {
     const std::string name = in_small_letters(one.name);
@@ -125,7 +125,7 @@ std::optional<ColourTable> read_colour_table(const std::string& path) {
   try {
     if (ending == ".txt") table.classes = classes_of_lines(path);
     if (ending == ".csv" || ending == ".tsv") table.classes = classes_of_table(path);
-  } catch (const Error&) {  // another table
+  } catch (const Error&) {  // some other table
     return {};
   }
   std::set<std::string> names, colours;

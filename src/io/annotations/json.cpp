@@ -1,6 +1,6 @@
 // Part of io/annotations/formats.h: JSON, which is QuPath's GeoJSON (RFC 7946;
-// qupath.lib.io.PathObjectTypeAdapters), COCO (cocodataset.org/#format-data) and labelme. Lists are
-// read element by element: a file of many images never lies in memory as a whole tree.
+// qupath.lib.io.PathObjectTypeAdapters), COCO (cocodataset.org/#format-data) and labelme. Lists
+// are read element by element: a file of many images is never in memory as a whole tree.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -45,7 +45,7 @@ class AnnotationJson {
   }
 
  private:
-  /// False for what is done with.
+  /// Takes a value; false for values that are finished and can be dropped.
   bool take(int depth, Json::parse_event_t event, Json& value) {
     using Event = Json::parse_event_t;
     if (depth > kDeepestJson)

@@ -31,7 +31,7 @@ std::vector<Ring> geojson_rings(const JsonPlace& place, const Json& rings) {
   return part;
 }
 
-/// QuPath's: {name: "Tumor"}, {names: [Tumor, Positive]}, or a text.
+/// The class by QuPath: {name: "Tumor"}, {names: [Tumor, Positive]}, or a text.
 std::string classification_of(const JsonPlace& place, const Json& properties) {
   const Json* own = place.find(properties, "classification");
   if (own == nullptr) return "";
@@ -91,7 +91,7 @@ void GeoJsonParts::add(const Json& feature) {
   }
   if (geometry == nullptr) return;
   Annotation object;
-  object.plane = 0;  // QuPath leaves out the first
+  object.plane = 0;  // QuPath omits the first
   if (!add_geometry(place, *geometry, object, 0)) {
     ++left_out_;
     return;

@@ -14,7 +14,7 @@ class GeoJsonParts {
  public:
   explicit GeoJsonParts(const std::string& path) : path_(path) {}
   void add(const Json& feature);
-  /// A file of one feature or geometry; false for another one.
+  /// Adds a file of one feature or geometry; false for another file.
   bool add_root(const Json& root);
   AnnotationFile finish();
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where a value of a JSON file of annotations lies, and what is read there.
+// The place of a value in a JSON file of annotations, and functions that read it.
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@ namespace cytra::io {
 
 using Json = nlohmann::json;
 
-/// Where a value lies, for messages.
+/// The place of a value, for messages.
 struct JsonPlace {
   const std::string& path;
   const char* list;
@@ -16,9 +16,9 @@ struct JsonPlace {
   std::string text() const;
   [[noreturn]] void refuse(const std::string& what) const;
   double number(const Json& value, const char* what) const;
-  /// Null for what is missing or null.
+  /// The value of a key; null where it is missing or null.
   const Json* find(const Json& object, const char* key) const;
-  /// "" for what is missing or null.
+  /// The text of a key; "" where it is missing or null.
   std::string text_of(const Json& object, const char* key) const;
 };
 

@@ -1,5 +1,5 @@
-// Part of io/annotations/formats.h: a folder with one mask file for each object of an image, as the
-// nuclei of DSB 2018 have it.
+// Part of io/annotations/formats.h: a folder with one mask file for each object of an image, as
+// for the nuclei of DSB 2018.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kMostMasks = 65535;  // of one image
 
-/// 1 where the image has a value other than 0, plane by plane. Throws: DataError for more values.
+/// The object in a mask: 1 where it is not 0, plane by plane. Throws: DataError for a mask of
+/// several values.
 std::vector<unsigned char> object_in(const std::string& path, const Image& mask) {
   const std::size_t bytes = size_of(mask.dtype);
   const auto voxels = static_cast<std::size_t>(mask.count() / mask.shape[0]);

@@ -46,7 +46,7 @@ class Painter {
   }
 
  private:
-  /// run(z, first, count): pixels of a plane, row by row.
+  /// Calls run(z, first, count) for pixels of a plane, row by row.
   template <class Run>
   void for_runs(const Annotation& object, const Run& run) {
     const int64_t from = object.plane < 0 ? 0 : object.plane,
@@ -60,7 +60,7 @@ class Painter {
     for (const CocoRle& mask : object.masks) fill(mask, in_planes);
   }
 
-  /// Pixels whose centre has an odd number of sides to its left.
+  /// Fills pixels whose centre has an odd number of sides to its left.
   template <class Run>
   void fill(const std::vector<Ring>& rings, const Run& run) {
     struct Crossing {
@@ -111,7 +111,8 @@ class Painter {
   int64_t plane_, painted_ = 0;
 };
 
-/// 1 and more: the place of the class among the names; 0: it has none, and may.
+/// The number of the class: its place among the names, from 1; 0 where it has none, and needs
+/// none.
 int64_t class_of(const std::string& path,
                  const Annotation& object,
                  const std::vector<std::string>& names) {
@@ -146,7 +147,7 @@ void check_planes(const std::string& path,
   }
 }
 
-/// The number of each object of instances: planes of a stack that share a name are one.
+/// The number of each object of instances: planes of a stack with the same name are one object.
 std::vector<int32_t> numbers_of(const std::vector<Annotation>& annotations, int64_t depth) {
   std::vector<int32_t> numbers;
   std::map<std::string, int32_t> named;
@@ -160,7 +161,7 @@ std::vector<int32_t> numbers_of(const std::vector<Annotation>& annotations, int6
   return numbers;
 }
 
-/// Whole pixels, at least one a side, within the image; empty where it lies outside.
+/// The box in whole pixels, at least one per side, inside the image; empty where it is outside.
 std::array<int64_t, 4> whole_box(const std::array<double, 4>& box, const AnnotatedImage& image) {
   std::array<int64_t, 4> whole{};
   for (std::size_t k = 0; k < 2; ++k) {
@@ -173,7 +174,7 @@ std::array<int64_t, 4> whole_box(const std::array<double, 4>& box, const Annotat
   return whole;
 }
 
-/// The layer of each box: the first in which none lies under it.
+/// Finds the layer of each box: the first one where it overlaps no other.
 class Layers {
  public:
   Layers(const std::string& path, const AnnotatedImage& image) : path_(path), image_(image) {}

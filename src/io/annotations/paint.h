@@ -1,5 +1,5 @@
 #pragma once
-// Annotations in an image's grid.
+// Paints annotations in an image's grid.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,19 +9,19 @@
 namespace cytra::io {
 
 enum class TargetKind {
-  instances,  // 0 for none, 1 ... for each object; a later one lies over an earlier one
-  classes,    // 0 for none, 1 ... by class_names; likewise
+  instances,  // 0 for none, 1 ... for each object; a later one is painted over an earlier one
+  classes,    // 0 for none, 1 ... by class_names; a later one is painted over an earlier one
   mask,       // 1 in any object
   channels,   // a mask for each of class_names
-  boxes,      // layers of filled boxes, none over another: class (1 ...) * kBoxClass + a number
+  boxes,      // layers of filled boxes without overlap: class (1 ...) * kBoxClass + a number
 };
 TargetKind target_kind(const std::string& name);
 extern const std::vector<std::string> kTargetKinds;  // their names
 constexpr int64_t kBoxClass = 65536;
 
-/// (C, Z, Y, X) in the image's grid. Throws: DataError naming `path` for a class that class_names
-/// do not have (unless it is empty), a plane that the image has not, more objects over each other
-/// than can be painted.
+/// Paints (C, Z, Y, X) in the image's grid. Throws: DataError naming `path` for a class that
+/// class_names do not have (unless it is empty), a plane that the image does not have, more
+/// overlapping objects than can be painted.
 Image paint_annotations(const std::string& path,
                         const std::vector<Annotation>& annotations,
                         const AnnotatedImage& image,

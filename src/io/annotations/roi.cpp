@@ -24,7 +24,7 @@ class RoiFile {
  public:
   RoiFile(const std::string& place, std::string_view bytes) : place_(place), bytes_(bytes) {}
 
-  /// False for what has no area: a line, a point, a text.
+  /// Reads a ROI; false where it has no area: a line, a point, a text.
   bool read(Annotation& object) {
     if (!starts_with(bytes_, "Iout")) refuse("it does not begin as an ImageJ ROI (Iout)");
     const int64_t type = integer(6, 1), subtype = integer(48, 2), shape_floats = integer(36, 4);
@@ -66,7 +66,7 @@ class RoiFile {
     if (size == 4 && value > INT32_MAX) refuse("a negative size");
     return value;
   }
-  /// RoiDecoder.getShort(): numbers below -5000 are meant to be above 32767.
+  /// Reads a side as RoiDecoder.getShort(): numbers below -5000 stand for those above 32767.
   double side(uint64_t at) const {
     const auto value = static_cast<int64_t>(static_cast<int16_t>(raw(at, 2)));
     return static_cast<double>(value < -5000 ? value + 65536 : value);
@@ -89,7 +89,7 @@ class RoiFile {
     const auto [x0, y0, x1, y1] = bounds();
     return ellipse({(x0 + x1) / 2, (y0 + y1) / 2}, {(x1 - x0) / 2, 0}, {0, (y1 - y0) / 2});
   }
-  /// `arc`: diameter of the corners' circles.
+  /// A rectangle with rounded corners. `arc`: diameter of the corners' circles.
   Ring rounded(int64_t arc) const {
     const auto box = bounds();
     if (arc <= 0) return rectangle(box);
@@ -103,7 +103,7 @@ class RoiFile {
     }
     return ring;
   }
-  /// From one end of the axis to the other; `across`: half the width, at right angles.
+  /// An axis from one end to the other; `across`: half the width, at right angles.
   struct Axis {
     std::array<double, 2> from, to, across;
   };
@@ -146,7 +146,7 @@ class RoiFile {
     return ring;
   }
 
-  /// Segments of java.awt.geom.PathIterator; curves as lines.
+  /// Reads segments of java.awt.geom.PathIterator; curves become lines.
   std::vector<Ring> path(int64_t floats) const {
     constexpr uint64_t kSizes[] = {2, 2, 4, 6, 0};
     std::vector<Ring> rings;
@@ -186,7 +186,7 @@ class RoiFile {
     }
   }
 
-  /// Where it lies in a stack, its name, and its group, which serves as its class.
+  /// Reads its place in a stack, its name, and its group, which is used as its class.
   void read_second_header(Annotation& object) const {
     int64_t position = integer(56, 4);
     const uint64_t second = raw(60, 4);

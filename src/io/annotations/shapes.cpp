@@ -54,7 +54,7 @@ std::array<double, 4> box_around(const Annotation& annotation) {
 Ring ellipse(const std::array<double, 2>& centre,
              const std::array<double, 2>& a,
              const std::array<double, 2>& b) {
-  // Farther from the curve than 0.001 pixels for radii above 200 alone.
+  // The distance from the curve is above 0.001 pixels only for radii above 200.
   constexpr int kCorners = 1024;
   Ring ring(kCorners);
   for (int i = 0; i < kCorners; ++i) {

@@ -9,9 +9,9 @@
 
 namespace cytra::io {
 
-/// What follows the last slash, of either kind.
+/// The part of a path after the last slash of either kind.
 std::string last_name(const std::string& path);
-/// The rectangle, one that begins at its upper left and goes round.
+/// A rectangle's ring, which begins at its upper left.
 Ring rectangle(const std::array<double, 4>& box);
 /// The smallest box around an annotation's rings and masks.
 std::array<double, 4> box_around(const Annotation& annotation);
@@ -19,9 +19,9 @@ std::array<double, 4> box_around(const Annotation& annotation);
 Ring ellipse(const std::array<double, 2>& centre,
              const std::array<double, 2>& a,
              const std::array<double, 2>& b);
-/// The number, as a coordinate. Throws: DataError for one that no image has.
+/// The number as a coordinate. Throws: DataError for a number that no image has.
 double coordinate(const std::string& place, double value);
-/// As pycocotools fills a polygon (x, y, x, y, ...), pixel by pixel. Source: rleFrPoly of
+/// Fills a polygon (x, y, x, y, ...) pixel by pixel as pycocotools does. Source: rleFrPoly of
 /// cocoapi/common/maskApi.c. Throws: DataError naming `place`.
 CocoRle fill_coco_polygon(const std::string& place,
                           const std::vector<double>& corners,

@@ -1,6 +1,6 @@
 // Part of io/annotations/formats.h: Pascal VOC's XML. Source: its development kit's documentation
 // (pixels are counted from 1, xmax and ymax included); detectron2.data.datasets.pascal_voc, which
-// takes boxes likewise.
+// takes boxes in the same way.
 #include <cstdlib>
 
 #include <fmt/format.h>

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostClassNumber = 100'000;
 constexpr uint64_t kMostNameBytes = uint64_t{1} << 24;
 
-/// names of data.yaml: a list, or a map of numbers.
+/// The names in data.yaml: a list, or a map of numbers.
 std::vector<std::string> names_of_yaml(const std::string& path) {
   const config::Node root = config::parse_yaml(read_input(path, kMostNameBytes), path);
   const config::Node* names = root.is_map() ? root.find_direct("names") : nullptr;
@@ -39,7 +39,7 @@ std::vector<std::string> names_of_yaml(const std::string& path) {
   return result;
 }
 
-/// In the file's folder, or in one of two above it.
+/// The names of classes in the file's folder, or in one of two folders above it.
 std::vector<std::string> yolo_names(const std::string& path) {
   fs::path folder = fs::path(path).parent_path();
   if (folder.empty()) folder = ".";

@@ -4,7 +4,7 @@
 
 namespace cytra::io {
 
-/// CRC-32C (Castagnoli) of RFC 3720, as Zarr and TensorBoard's files have it.
+/// The CRC-32C (Castagnoli) of RFC 3720, as used by Zarr and TensorBoard's files.
 uint32_t crc32c(std::string_view bytes);
 
 }  // namespace cytra::io

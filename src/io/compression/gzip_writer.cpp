@@ -1,5 +1,5 @@
 // Source: RFC 1951 and 1952. A block that ends in a flush ends at a whole byte, so blocks follow
-// each other as one stream: what pigz does, without its dictionaries.
+// each other as one stream: as pigz does, but without its dictionaries.
 #include "io/compression/gzip_writer.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #pragma once
-// A gzip file whose parts are compressed on several threads; for the formats alone.
+// A gzip file whose parts are compressed on several threads; for the formats only.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace cytra::io {
 
-/// One stream of `lanes` that lie one after the other in the file and are written side by side.
-/// Blocks are compressed for themselves, so the bytes of the file depend on those of the lanes
-/// alone. The later lanes wait, compressed, in a temporary beside it. Thread: one.
+/// Writes one stream of `lanes`, which follow each other in the file and are written at the same
+/// time. Blocks are compressed independently, so the bytes of the file depend only on those of the
+/// lanes. The later lanes are kept, compressed, in a temporary beside the file. Thread: one.
 class GzipWriter {
  public:
-  /// `head`: what lies in front, as it is. Throws: as AtomicFile.
+  /// Begins the file. `head`: bytes before the stream, not compressed. Throws: what AtomicFile
+  /// throws.
   GzipWriter(const std::string& path, std::size_t lanes, const std::string& head = "");
   void write(std::size_t lane, const void* data, std::size_t bytes);
   void finish();

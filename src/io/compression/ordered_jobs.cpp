@@ -8,7 +8,7 @@ namespace cytra::io {
 namespace {
 
 constexpr std::size_t kMostThreads = 8;
-constexpr int64_t kAlone = 2;  // a small image is done before threads have begun
+constexpr int64_t kAlone = 2;  // a small image is finished before threads have started
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void OrderedJobs::take() {
   pending_.pop_front();
   try {
     next.get()();
-  } catch (...) {  // the others may use what the caller is about to lose
+  } catch (...) {  // the other jobs may use objects that the caller is about to destroy
     for (const std::future<Result>& other : pending_) other.wait();
     pending_.clear();
     throw;

@@ -1,5 +1,5 @@
 #pragma once
-// Encoding on several threads, with the results taken one after the other; for the formats alone.
+// Encodes on several threads and takes the results in order; for the formats only.
 #include <deque>
 #include <functional>
 #include <future>
@@ -9,15 +9,16 @@
 
 namespace cytra::io {
 
-/// Thread: one. Jobs that have begun end before it does, the others never run.
+/// Runs jobs; their results are taken in order. Thread: one. The destructor waits for jobs that
+/// have begun; the others never run.
 class OrderedJobs {
  public:
   using Result = std::function<void()>;
-  /// `job` runs on any thread, maybe beside others; what it returns is called on the thread that
-  /// posts, in the order of the jobs. Waits while many are under way. Throws: what jobs and their
-  /// results threw; then none is left.
+  /// Adds a job. `job` runs on any thread, perhaps at the same time as others; the function that
+  /// it returns is called on the posting thread, in the order of the jobs. Waits while many are
+  /// under way. Throws: what jobs and their results threw; then no job is left.
   void post(std::function<Result()> job);
-  /// Waits for all.
+  /// Waits for all jobs.
   void drain();
 
  private:
@@ -25,7 +26,7 @@ class OrderedJobs {
   int64_t posted_ = 0;
   std::size_t most_ = 0;
   std::deque<std::future<Result>> pending_;
-  std::unique_ptr<ThreadPool> pool_;  // the first to go
+  std::unique_ptr<ThreadPool> pool_;  // destroyed first
 };
 
 }  // namespace cytra::io

@@ -36,7 +36,7 @@ void ZipWriter::add(const std::string& name, const std::string& bytes) {
     throw std::logic_error("a zip archive above 4 GB");
   const std::string packed = deflate_whole(bytes);
   const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  std::string entry;  // what the local header and the directory have in common
+  std::string entry;  // the common part of the local header and the directory
   put_little(entry, 20, 2);
   put_little(entry, 0, 2);
   put_little(entry, 8, 2);         // deflate

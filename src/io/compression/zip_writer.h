@@ -1,17 +1,18 @@
 #pragma once
-// A zip archive of small files; for the formats alone.
+// A zip archive of small files; for the formats only.
 #include <string>
 
 #include "base/files.h"
 
 namespace cytra::io {
 
-/// Appears by finish(). Source: PKWARE's APPNOTE.TXT 6.3.
+/// Writes a zip archive, which appears by finish(). Source: PKWARE's APPNOTE.TXT 6.3.
 class ZipWriter {
  public:
-  /// Throws: as AtomicFile.
+  /// Begins the archive. Throws: what AtomicFile throws.
   explicit ZipWriter(const std::string& path) : file_(path) {}
-  /// A file of its name, ASCII, compressed. Throws: IoError; std::logic_error beyond 4 GB.
+  /// Adds a file, compressed; its name must be ASCII. Throws: IoError; std::logic_error beyond 4
+  /// GB.
   void add(const std::string& name, const std::string& bytes);
   void finish();
 

@@ -14,7 +14,7 @@
 namespace cytra::io {
 namespace {
 
-// Of (0018,1063) FrameTime and (0018,1065) FrameTimeVector, in FrameIncrementPointer
+// The tags (0018,1063) FrameTime and (0018,1065) FrameTimeVector, in FrameIncrementPointer
 constexpr Uint16 kTimeGroup = 0x0018, kFrameTime = 0x1063, kFrameTimes = 0x1065;
 constexpr unsigned long kLargestElement =
     1024;  // of the values we read; longer ones stay in the file
@@ -44,7 +44,7 @@ int64_t number_of(DcmItem& item, const DcmTagKey& tag, int64_t otherwise) {
   return item.findAndGetSint32(tag, wide).good() ? wide : otherwise;
 }
 
-/// What an item says of a frame; what it does not, stays.
+/// Reads the geometry of a frame from an item; values that the item does not have are kept.
 void read_geometry(DcmItem& item, DicomFrame& frame) {
   if (read_numbers(item, DCM_ImagePositionPatient, frame.position)) frame.has_position = true;
   if (read_numbers(item, DCM_ImageOrientationPatient, frame.orientation))
@@ -59,7 +59,7 @@ void read_geometry(DcmItem& item, DicomFrame& frame) {
   if (read_numbers(item, DCM_RescaleIntercept, offset)) frame.scale.offset = offset[0];
 }
 
-/// As read_geometry, of the functional groups of one frame or of all.
+/// Reads the geometry from the functional groups of one frame or of all.
 void read_groups(DcmItem& item, DicomFrame& frame) {
   for (const DcmTagKey& tag : {DCM_PlanePositionSequence,
                                DCM_PlaneOrientationSequence,
@@ -71,8 +71,9 @@ void read_groups(DcmItem& item, DicomFrame& frame) {
   }
 }
 
-/// Where the frames of a dose lie (PS3.3, C.8.8.3.2): as far along the normal from the first one as
-/// GridFrameOffsetVector says, or at its z when it does not begin with 0. Without it nowhere.
+/// Sets the places of a dose's frames (PS3.3, C.8.8.3.2): at the distance of GridFrameOffsetVector
+/// along the normal from the first one, or at these values of z when they do not begin with 0.
+/// Without it places are unknown.
 void place_frames(DcmItem& item, std::vector<DicomFrame>& frames) {
   std::vector<double> offsets;
   OFString text;
@@ -168,7 +169,7 @@ void DicomFile::read_pixel_format(DcmItem& item) {
 
 void DicomFile::read_frames(DcmItem& item) {
   const int64_t count = number_of(item, DCM_NumberOfFrames, 1);
-  // A frame takes a bit at least: of what is claimed, no more is allocated
+  // A frame takes at least a bit, so a larger claimed number is not allocated.
   if (count < 1 || static_cast<uint64_t>(count) > file_bytes_ * 8)
     fail(fmt::format("{} frames in a file of {} bytes", count, file_bytes_), "as many as it holds");
   check_shape(path_,
@@ -185,7 +186,7 @@ void DicomFile::read_frames(DcmItem& item) {
   DcmSequenceOfItems* groups = nullptr;
   if (item.findAndGetSequence(DCM_PerFrameFunctionalGroupsSequence, groups).good() &&
       groups != nullptr && groups->card() == header_.frames.size()) {
-    DcmObject* next = nullptr;  // by index each would be looked for from the first one on
+    DcmObject* next = nullptr;  // by index each search would begin at the first one
     for (DicomFrame& frame : header_.frames) {
       next = groups->nextInContainer(next);
       if (auto* group = dynamic_cast<DcmItem*>(next)) read_groups(*group, frame);

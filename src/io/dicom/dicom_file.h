@@ -1,6 +1,7 @@
 #pragma once
-// One DICOM file through DCMTK: what its pixels are, where its frames lie, and each frame decoded.
-// The standard: https://dicom.nema.org/medical/dicom/current/output/html/part03.html
+// Reads one DICOM file through DCMTK: the type of its pixels, the places of its frames, and each
+// frame decoded. The standard:
+// https://dicom.nema.org/medical/dicom/current/output/html/part03.html
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -30,7 +31,8 @@ struct DicomHeader {
   int64_t instance = 0;
   int64_t rows = 0, columns = 0, samples = 1;
   StoredType type;                    // of a cell
-  int stored_bits = 0, high_bit = 0;  // of a cell, those that count
+  int stored_bits = 0, high_bit = 0;  // of a cell: the number of used bits, and the highest of
+                                      // them
   std::string colours;                // PhotometricInterpretation
   bool is_planar = false;
   bool is_cine = false;  // its frames follow each other in time
@@ -42,10 +44,11 @@ struct DicomHeader {
   }
 };
 
-/// Thread: one.
+/// A DICOM file. Thread: one.
 class DicomFile {
  public:
-  /// Reads all but the pixels, and checks that they can be there. Throws: DataError, ConfigError.
+  /// Reads everything except the pixels, and checks that the file can hold them. Throws:
+  /// DataError, ConfigError.
   explicit DicomFile(const std::string& path);
   ~DicomFile();
   const DicomHeader& header() const { return header_; }
@@ -55,7 +58,7 @@ class DicomFile {
     std::vector<unsigned char> cells;  // of rows, columns and samples; RGB when there are three
     bool is_planar = false;            // samples before rows
   };
-  /// Throws: DataError.
+  /// Decodes a frame. Throws: DataError.
   Frame decode(int64_t frame) const;
 
  private:

@@ -1,4 +1,4 @@
-// DICOM images and series as one of ours; what libcytra_dicom.so exports.
+// Reads DICOM images and series; exported by libcytra_dicom.so.
 #include <cstring>
 #include <mutex>
 

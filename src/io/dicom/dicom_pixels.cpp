@@ -34,7 +34,7 @@ bool is_known(E_TransferSyntax syntax) {
   return is_jpeg2000(syntax);
 }
 
-/// PS3.3, C.7.6.3.1.2, in the steps of pydicom.
+/// Converts YBR to RGB by PS3.3, C.7.6.3.1.2, in the steps of pydicom.
 void to_rgb(unsigned char* y, unsigned char* blue, unsigned char* red) {
   const float luma = *y, cb = static_cast<float>(*blue) - 128, cr = static_cast<float>(*red) - 128;
   const auto rounded = [](float value) {
@@ -54,7 +54,7 @@ void ybr_to_rgb(DicomFile::Frame& frame) {
   }
 }
 
-/// Y Y Cb Cr of two pixels of a row.
+/// Expands Y Y Cb Cr of two pixels of a row to full chroma.
 std::vector<unsigned char> whole_chroma(const std::vector<unsigned char>& half) {
   std::vector<unsigned char> whole;
   whole.reserve(half.size() / 4 * 6);
@@ -65,21 +65,21 @@ std::vector<unsigned char> whole_chroma(const std::vector<unsigned char>& half) 
   return whole;
 }
 
-/// Only the bits that count, moved to the lowest ones, with their sign.
+/// Moves the used bits to the lowest ones, with their sign.
 template <class Cell, class Signed>
 void tidy(std::vector<unsigned char>& cells, int shift, int bits, bool is_signed) {
   constexpr int kWidth = 8 * sizeof(Cell);
   for (std::size_t i = 0; i + sizeof(Cell) <= cells.size(); i += sizeof(Cell)) {
     Cell cell;
     std::memcpy(&cell, cells.data() + i, sizeof cell);
-    cell = static_cast<Cell>(cell << (kWidth - shift - bits));  // those above fall out
+    cell = static_cast<Cell>(cell << (kWidth - shift - bits));  // the bits above are shifted out
     cell = is_signed ? static_cast<Cell>(static_cast<Signed>(cell) >> (kWidth - bits))
                      : static_cast<Cell>(cell >> (kWidth - bits));
     std::memcpy(cells.data() + i, &cell, sizeof cell);
   }
 }
 
-/// The samples of a JPEG 2000 in cells of the file's size.
+/// Widens the samples of a JPEG 2000 to cells of the file's size.
 void widen(const Image& image, int bits, std::vector<unsigned char>& cells) {
   const std::size_t from = size_of(image.dtype), to = static_cast<std::size_t>(bits) / 8;
   const bool is_signed = image.dtype == Dtype::i8 || image.dtype == Dtype::i16;
@@ -92,8 +92,9 @@ void widen(const Image& image, int bits, std::vector<unsigned char>& cells) {
   }
 }
 
-/// PS3.5, annex G: a segment for each byte of each sample, the highest byte first; planar. DCMTK's
-/// decoder takes a segment that ends too early for a complete one. False for damaged data.
+/// Decodes RLE by PS3.5, annex G: a segment for each byte of each sample, the highest byte first;
+/// planar. DCMTK's decoder would take a segment that ends too early for a complete one. Returns
+/// false for damaged data.
 bool decode_rle(const std::string& stream,
                 std::size_t bytes,
                 int64_t samples,
@@ -242,8 +243,8 @@ std::string DicomFile::stream_of(int64_t frame) const {
   return stream;
 }
 
-/// DCMTK allocates for what a JPEG claims: it must claim what the header does (ISO/IEC 10918-1,
-/// B.2.2; JPEG-LS has the same frame header).
+/// Checks a JPEG's sizes, by which DCMTK allocates: they must be those of the DICOM header
+/// (ISO/IEC 10918-1, B.2.2; JPEG-LS has the same frame header).
 void DicomFile::check_jpeg(const std::string& stream, int64_t frame) const {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(stream[i]); };
   std::size_t at = 2;

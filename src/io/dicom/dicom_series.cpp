@@ -60,7 +60,7 @@ std::vector<std::string> files_of(const std::string& path) {
     const InputFile file(entry.path().string());
     char head[kHeadBytes];
     const int64_t count = file.read_at(0, head, sizeof head);
-    // Licences and lists lie beside images
+    // There may be licences and lists beside images.
     if (count > 0 && is_dicom({head, static_cast<std::size_t>(count)}, name))
       files.push_back(entry.path().string());
   }
@@ -92,7 +92,8 @@ void add(const std::string& file, std::vector<Group>& groups) {
       files.push_back(file);
       group->stack.file_bytes += bytes;
     }
-    int& bits = group->stack.header.stored_bits;  // some scanners give each slice what it needs
+    int& bits = group->stack.header.stored_bits;  // some scanners use as many bits as each slice
+                                                  // needs
     bits = std::max(bits, header.stored_bits);
     group->entries.push_back({header.instance, {files.size() - 1, static_cast<int64_t>(i), frame}});
   }
@@ -175,7 +176,7 @@ void sort_by_number(const std::string& path, Group& group) {
   (group.stack.header.is_cine ? group.stack.timepoints : group.stack.planes) = count;
 }
 
-/// The distances of planes that follow each other. Throws: DataError when one seems to be missing.
+/// Checks the distances of successive planes. Throws: DataError when one seems to be missing.
 void check_distances(const std::string& path, const Group& group, const Vector& normal) {
   std::vector<double> distances;
   for (std::size_t z = 1; z < static_cast<std::size_t>(group.stack.planes); ++z) {
@@ -205,7 +206,7 @@ void check_distances(const std::string& path, const Group& group, const Vector& 
   }
 }
 
-/// From the positions of the first and last plane, as MONAI's PydicomReader.
+/// Sets the geometry from the positions of the first and last plane, like MONAI's PydicomReader.
 void set_geometry(DicomStack& stack, bool has_place) {
   const DicomFrame& first = stack.slices[0].where;
   const DicomFrame& last = stack.slices[static_cast<std::size_t>(stack.planes) - 1].where;

@@ -1,5 +1,5 @@
 #pragma once
-// The slices of a DICOM file or a folder of them, as stacks in the order of their places.
+// Sorts the slices of a DICOM file, or of a folder, into stacks by their places.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,9 +25,9 @@ struct DicomStack {
   Geometry geometry;
 };
 
-/// What belongs together by series, size and orientation, ordered by the series' UID and then by
-/// instance number; stack `scene` of them, or -1 for the only one. Sets their number.
-/// Throws: DataError (several and none is chosen: lists them; slices that make no stack),
+/// Reads stack number `scene`, or -1 for the only one. Stacks are slices of one series, size and
+/// orientation, ordered by the series' UID and then by instance number. Sets `scenes` to their
+/// number. Throws: DataError (several and none is chosen: lists them; slices that make no stack),
 /// ConfigError.
 DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes);
 

@@ -26,8 +26,8 @@ constexpr uint32_t kUndefined = 0xffffffff, kItem = 0xfffee000, kItemEnd = 0xfff
 constexpr int kDeepest = 32;
 constexpr int64_t kMostElements = 1000000;  // DCMTK takes 3 us and 300 bytes for each
 
-/// What implicit VR and the type UN leave to a dictionary. DCMTK's own is a file that may not be
-/// there.
+/// The type of an attribute, which files with implicit VR or the type UN leave to a dictionary.
+/// DCMTK's own dictionary is a file that may be missing.
 struct Attribute {
   DcmTagKey tag;
   DcmEVR type;
@@ -88,7 +88,7 @@ class Walker {
   Walker(const std::string& path, std::string_view bytes, bool is_explicit, bool is_big)
       : path_(path), bytes_(bytes), is_explicit_(is_explicit), is_big_(is_big) {}
 
-  /// Returns where the elements end that begin at `at`: at `end`, or behind the mark of an end.
+  /// Returns the end of the elements that begin at `at`: `end`, or the place after an end mark.
   std::size_t elements(std::size_t at, std::size_t end, int depth) {
     if (depth > kDeepest) fail(at, fmt::format("sequences within {} sequences", kDeepest));
     while (at + 8 <= end) {
@@ -188,7 +188,7 @@ class Walker {
   int64_t count_ = 0;
 };
 
-/// The data set behind the deflated transfer syntax.
+/// Inflates the data set of the deflated transfer syntax.
 std::string inflate_all(const std::string& path, std::string_view packed) {
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) throw std::bad_alloc();

@@ -1,5 +1,6 @@
 #pragma once
-// What comes before DCMTK sees a file; for dicom_file.cpp and dicom_pixels.cpp.
+// Prepares DCMTK, and checks a file before DCMTK reads it; for dicom_file.cpp and
+// dicom_pixels.cpp.
 #include <cstddef>
 #include <string>
 
@@ -8,12 +9,13 @@
 
 namespace cytra::io {
 
-/// Names the attributes that we read and the codecs to DCMTK, once; its messages are dropped.
+/// Registers the attributes that we read and the codecs with DCMTK, once; its messages are
+/// dropped.
 void set_up_dcmtk();
-/// What a message can show of a file's text: 64 characters of ASCII.
+/// Makes a file's text fit for a message: at most 64 characters of ASCII.
 std::string printable(const std::string& text);
-/// Walks over a file's elements as DCMTK would, which recurses for each nested sequence and reads
-/// what a deflated file claims. Throws: DataError, ConfigError.
+/// Checks a file's elements beforehand, since DCMTK recurses for each nested sequence and reads as
+/// much as a deflated file claims. Throws: DataError, ConfigError.
 struct DicomStart {
   std::size_t bytes = 0;  // of the file
   bool is_bare = false;   // neither preamble nor file meta information: its elements are of

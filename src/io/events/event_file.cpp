@@ -13,7 +13,7 @@
 namespace cytra::io {
 namespace {
 
-/// A little-endian number. (So is every machine LibTorch runs on.)
+/// Writes a little-endian number. (Every machine that LibTorch runs on is little-endian.)
 template <class T>
 std::string raw(T value) {
   std::string bytes(sizeof value, '\0');
@@ -33,7 +33,7 @@ class Message {
   Message& real(int field, double value) {
     return value == 0 && !std::signbit(value) ? *this : chosen_real(field, value);
   }
-  // A oneof's member is written whatever its value.
+  // Adds a member of a oneof, which is written whatever its value.
   Message& chosen_real(int field, double value) { return fixed(field, 1, raw(value)); }
   Message& chosen_float(int field, float value) { return fixed(field, 5, raw(value)); }
   Message& bytes(int field, std::string_view value) {
@@ -63,7 +63,7 @@ class Message {
   std::string text_;
 };
 
-/// A Summary of one value.
+/// Makes a Summary of one value.
 std::string summary(const Message& value) {
   return Message().message(1, value).text();
 }

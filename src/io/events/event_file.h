@@ -16,27 +16,27 @@ namespace cytra::io {
 
 // Each returns an encoded Summary, for EventFile::add().
 std::string scalar_summary(const std::map<std::string, double>& values);  // stored as float32
-/// `png`: a PNG file, its header says the size.
+/// The summary of an image. `png`: a PNG file; its header has the size.
 std::string image_summary(const std::string& tag, std::string_view png);
 std::string histogram_summary(const std::string& tag, const Histogram& histogram);
-/// Shown as Markdown.
+/// The summary of a text, which is shown as Markdown.
 std::string text_summary(const std::string& tag, const std::string& text);
 
-// A row of the HPARAMS tab, as torch's hparams(): null values have no cell, numbers and booleans a
-// number (torch's isinstance takes a bool for an int), the rest a text.
+// A row of the HPARAMS tab, like torch's hparams(): null values have no cell, numbers and booleans
+// a number (torch takes a bool for an int), others a text.
 using HyperParameters = std::map<std::string, config::Node>;
 std::string session_start_summary(const HyperParameters& parameters);
-/// `metrics`: the scalars that are this row's results.
+/// The summary of a row. `metrics`: the scalars that are this row's results.
 std::string experiment_summary(const HyperParameters& parameters,
                                const std::vector<std::string>& metrics);
 std::string session_end_summary(bool success);
 
-/// Writes FOLDER/events.out.tfevents.<time>.<host>.<pid>.<n>.cytra. Every event is on its way to
-/// the disk when add() returns, as base/append_file.h says.
+/// Writes FOLDER/events.out.tfevents.<time>.<host>.<pid>.<n>.cytra. Every event is written when
+/// add() returns, as base/append_file.h says.
 class EventFile {
  public:
-  /// TensorBoard drops what earlier files of the folder say of `first_step` and later ones.
-  /// Throws: as AtomicFile.
+  /// Opens a file; TensorBoard drops events of `first_step` and later ones in earlier files of the
+  /// folder. Throws: what AtomicFile throws.
   EventFile(const std::string& folder, int64_t first_step);
   void add(std::string_view summary, int64_t step);
 

@@ -7,7 +7,7 @@
 namespace cytra::io {
 namespace {
 
-/// Edges of the buckets, ascending: bucket i is [edge i, edge i + 1).
+/// The edges of the buckets, ascending: bucket i is [edge i, edge i + 1).
 const std::vector<double>& edges() {
   static const std::vector<double> all = [] {
     std::vector<double> positive;
@@ -48,7 +48,7 @@ Histogram histogram_of(const float* values, std::size_t count) {
     return histogram;
   }
   const auto last = counts.rend() - std::find_if(counts.rbegin(), counts.rend(), is_taken);
-  // An empty bucket on the left tells where the first one begins.
+  // An empty bucket on the left shows where the first one begins.
   histogram.counts.push_back(0);
   histogram.counts.insert(histogram.counts.end(), counts.begin() + first, counts.begin() + last);
   histogram.limits.assign(edge.begin() + first, edge.begin() + last + 1);

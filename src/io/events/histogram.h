@@ -12,8 +12,8 @@ struct Histogram {
   std::vector<double> limits, counts;  // of equal length; limits ascend
 };
 
-/// The finite ones of `values` in TensorBoard's buckets, whose limits grow by 10 % from 1e-12 to
-/// 1e20 on both sides of 0; beyond them only `count` and the like know. Source:
+/// Counts the finite values in TensorBoard's buckets, whose limits grow by 10 % from 1e-12 to 1e20
+/// on both sides of 0; values beyond them are only in `count` and the other totals. Source:
 /// torch.utils.tensorboard's make_histogram with its default bins.
 Histogram histogram_of(const float* values, std::size_t count);
 

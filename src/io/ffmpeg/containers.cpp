@@ -13,7 +13,7 @@ struct Container {
   const char* name;  // FFmpeg's
   FrameTimes times;
 };
-/// Others lose times in silence (MPEG-PS, MXF), or hold none.
+/// The containers that keep times. Others lose them without an error (MPEG-PS, MXF), or hold none.
 constexpr Container kContainers[] = {{"mp4", FrameTimes::shown},
                                      {"mov", FrameTimes::shown},
                                      {"ipod", FrameTimes::shown},  // .m4v

@@ -1,5 +1,5 @@
 #pragma once
-// The containers that a video is written into, and what they keep of its frames' times.
+// The containers that videos are written into, and how they keep the times of frames.
 #include <string>
 
 #include "io/ffmpeg/handles.h"
@@ -8,14 +8,15 @@ namespace cytra::io {
 
 enum class FrameTimes {
   shown,    // when each is shown
-  decoded,  // one for each, in the order of decoding: readers guess it wrong of H.264 and H.265
-  counted,  // a rate alone, from 0
+  decoded,  // one per frame, in the order of decoding: readers guess wrong for H.264 and H.265
+  counted,  // only a rate, from 0
 };
 
-/// For messages.
+/// The expected endings, for messages.
 constexpr char kExpectedEndings[] = "expected .mp4, .mov, .mkv, .avi, .ts ...";
 
-/// Throws: ConfigError for a container that loses the times of frames.
+/// How a container keeps times. Throws: ConfigError for a container that loses the times of
+/// frames.
 FrameTimes times_in(const AVOutputFormat& format, const std::string& path);
 
 /// The encoder of FFmpeg with this name; "auto": H.264 where FFmpeg has it and its times are kept,

@@ -31,15 +31,14 @@ using PacketPointer = std::unique_ptr<AVPacket, ClosePacket>;
 using CodecPointer = std::unique_ptr<AVCodecContext, CloseCodec>;
 using ScalerPointer = std::unique_ptr<SwsContext, CloseScaler>;
 
-/// Throws: MemoryError.
+/// Makes a frame. Throws: MemoryError.
 FramePointer make_frame();
 PacketPointer make_packet();
 
-/// "Invalid data found when processing input".
+/// The message of an error code: "Invalid data found when processing input".
 std::string words_of(int error);
 
-/// Packets of one stream, as they come out of an encoder, into the file. Throws: DataError,
-/// IoError.
+/// Writes the packets of one stream from an encoder into the file. Throws: DataError, IoError.
 void write_packets(AVCodecContext& encoder, AVFormatContext& container, int stream);
 
 /// A converter between 8-bit RGB and the picture of `yuv`, whose matrix and range are that of its
@@ -53,7 +52,8 @@ struct Picture {
   bool operator==(const Picture& other) const;
 };
 AVColorSpace matrix_of(const Picture& picture);
-/// RGB of `width` x `height`. Throws: DataError for pixels that it does not know.
+/// Makes a converter for RGB of `width` x `height`. Throws: DataError for a pixel format that it
+/// does not know.
 ScalerPointer make_scaler(const Picture& yuv, int width, int height, Direction direction);
 
 /// `stream_index` is that of the source.

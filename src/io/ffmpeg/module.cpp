@@ -1,4 +1,4 @@
-// What libcytra_ffmpeg.so exports.
+// The functions that libcytra_ffmpeg.so exports.
 #include "io/ffmpeg/sink.h"
 #include "io/ffmpeg/source.h"
 

@@ -58,7 +58,7 @@ void FFmpegSink::close() {
   container_ = nullptr;
 }
 
-/// The error of a write to the disk is the reason of FFmpeg's that follows.
+/// Checks an error code; an earlier error of a write to the disk is the cause of FFmpeg's.
 void FFmpegSink::expect(int code, const std::string& action) {
   if (code >= 0) return;
   if (write_error_) std::rethrow_exception(write_error_);
@@ -239,8 +239,8 @@ void FFmpegSink::write_sound(const SoundPackets& sound) {
   }
 }
 
-/// The frame's time in the encoder's units. Of a container that holds a rate alone it is a number
-/// of frames: the nearest, if the source's own rounding is all that lies between.
+/// The frame's time in the encoder's units. For a container that holds a rate only it is a number
+/// of frames: the nearest, if the difference is only the source's rounding.
 int64_t FFmpegSink::time_of(const VideoFrame& frame) {
   const AVRational units{static_cast<int>(info_.time_base.numerator),
                          static_cast<int>(info_.time_base.denominator)};
@@ -282,7 +282,7 @@ void FFmpegSink::write(const VideoFrame& frame) {
     }
     rgb = padded_.data();
   }
-  if (av_frame_is_writable(picture_.get()) <= 0) {  // the encoder holds the one before
+  if (av_frame_is_writable(picture_.get()) <= 0) {  // the encoder still holds the one before
     av_buffer_unref(&picture_->buf[0]);
     av_buffer_unref(&picture_->buf[1]);
     av_buffer_unref(&picture_->buf[2]);

@@ -13,7 +13,7 @@
 
 namespace cytra::io {
 
-/// VideoSink into a file that has no name before finish(), or into nothing.
+/// A VideoSink into a file that gets its name by finish(), or into nothing.
 class FFmpegSink final : public VideoSink {
  public:
   FFmpegSink(const std::string& path, const VideoSource& like, const VideoSinkOptions& options);
@@ -48,7 +48,7 @@ class FFmpegSink final : public VideoSink {
   int video_ = 0;
   FrameTimes times_ = FrameTimes::shown;
   std::optional<int64_t> first_pts_;  // of frames that are counted
-  int64_t last_number_ = -1;          // likewise
+  int64_t last_number_ = -1;          // of frames that are counted
   struct Track {
     int stream;        // ours
     AVRational units;  // of the source's time stamps

@@ -26,13 +26,13 @@ namespace cytra::io {
 namespace {
 
 constexpr int kPipeBytes = 1 << 16;
-constexpr int kWaitMs = 100;  // between two looks at `stop`
+constexpr int kWaitMs = 100;  // between two checks of `stop`
 
 bool is_address(const std::string& path) {
   return path.find("://") != std::string::npos;
 }
 
-/// What an address that the user has typed may be read by: of the network, never a file.
+/// The protocols for an address that the user typed: those of the network, never files.
 constexpr char kNetProtocols[] =
     "http,https,httpproxy,tcp,udp,udplite,tls,rtp,srtp,rtsp,rtmp,rtmpt,rtmps,rtmpe,srt,mmsh,mmst,"
     "ftp,sftp,unix";
@@ -42,11 +42,11 @@ void set_list(char** field, const std::string& text) {
   if (*field == nullptr) throw std::bad_alloc();
 }
 
-/// Lets FFmpeg open nothing but what the user has named.
+/// Restricts FFmpeg to opening only what the user has named.
 void narrow(AVFormatContext* container, const std::string& path, bool is_net, bool is_pipe) {
   std::string formats = kVideoContainers;
   if (is_net) formats += ",rtsp,rtp";
-  // A playlist that was typed as such: what it names are addresses again
+  // The user typed a playlist, which names further addresses.
   if (is_net && path.find(".m3u8") != std::string::npos) formats += ",hls,applehttp";
   set_list(&container->format_whitelist, formats);
   set_list(&container->protocol_whitelist,
@@ -55,7 +55,8 @@ void narrow(AVFormatContext* container, const std::string& path, bool is_net, bo
                      : kVideoFileProtocols);
 }
 
-/// "hls": what a file is that is not among kVideoContainers; "": one of them, or unknown.
+/// The format of a file that is not among kVideoContainers, such as "hls"; "" for one of them, or
+/// an unknown one.
 std::string other_format(const std::string& path) {
   std::vector<unsigned char> head(4096 + AVPROBE_PADDING_SIZE);
   const InputFile file(path);
@@ -67,8 +68,8 @@ std::string other_format(const std::string& path) {
   return format->name;
 }
 
-/// Quarter turns clockwise that show a video upright, out of its display matrix. Source: FFmpeg's
-/// get_rotation().
+/// The quarter turns clockwise that show a video upright, from its display matrix. Source:
+/// FFmpeg's get_rotation().
 int turns_of(const AVStream& stream) {
   const uint8_t* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
   if (matrix == nullptr) return 0;
@@ -81,7 +82,7 @@ int turns_of(const AVStream& stream) {
 
 FFmpegSource::FFmpegSource(std::string path, std::function<bool()> stop)
     : path_(std::move(path)), stop_(std::move(stop)), decoded_(make_frame()) {
-  av_log_set_level(AV_LOG_QUIET);  // our messages tell
+  av_log_set_level(AV_LOG_QUIET);  // our messages report errors
   try {
     open_container();
     open_decoder();
@@ -111,14 +112,15 @@ int FFmpegSource::is_stopped(void* self) {
   return stop && stop() ? 1 : 0;
 }
 
-/// Throws: Interrupted where what failed was ended by a signal.
+/// Throws: Interrupted where a signal caused the failure.
 void FFmpegSource::expect_no_signal() {
   const int signal = signal_received();
   if (signal != 0 && is_stopped(this) != 0)
     throw Interrupted(path_ + ": interrupted while it was opened", signal_exit_code(signal));
 }
 
-/// A read() that waits for ever would keep a signal from ending the program.
+/// Reads from a pipe with a limit, as a read() that waits forever would keep a signal from ending
+/// the program.
 int FFmpegSource::read_pipe(void* self, uint8_t* bytes, int count) {
   const int pipe = static_cast<FFmpegSource*>(self)->pipe_;
   while (is_stopped(self) == 0) {
@@ -135,8 +137,8 @@ int FFmpegSource::read_pipe(void* self, uint8_t* bytes, int count) {
 }
 
 void FFmpegSource::open_pipe() {
-  // Waits for a writer by itself, so that a signal ends the wait; not blocking, a FIFO without a
-  // writer reads as at its end.
+  // This waits for a writer itself, so that a signal ends the wait: a FIFO that does not block and
+  // has no writer seems to be at its end.
   while ((pipe_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == EINTR) {
   }
   if (pipe_ < 0) throw_errno("can't be read", path_, errno);
@@ -157,7 +159,7 @@ void FFmpegSource::open_container() {
   if (!is_net) {
     if (::stat(path_.c_str(), &status) != 0) throw_errno("can't be read", path_, errno);
     if (S_ISDIR(status.st_mode)) throw DataError(path_ + ": a folder, expected a video");
-    // A file's name is no address, whatever it looks like
+    // A file's name is no address, even if it looks like one.
     name = "file:" + std::filesystem::absolute(path_).string();
   }
   info_.is_live = is_net || S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode);
@@ -247,7 +249,7 @@ void FFmpegSource::take_sound(PacketPointer packet) {
   sound_.push_back(std::make_shared<SoundPacket>(SoundPacket{std::move(packet)}));
 }
 
-/// One packet of the video into the decoder, or its end.
+/// Passes one packet of the video, or its end, to the decoder.
 void FFmpegSource::feed() {
   while (true) {
     PacketPointer packet = make_packet();
@@ -317,7 +319,7 @@ bool FFmpegSource::read(VideoFrame& frame) {
   frame.duration = std::max<int64_t>(decoded_->pkt_duration, 0);
   int64_t pts = decoded_->best_effort_timestamp;
   if (pts == AV_NOPTS_VALUE) pts = last_pts_ == INT64_MIN ? 0 : last_pts_ + last_duration_;
-  if (last_pts_ != INT64_MIN) pts = std::max(pts, last_pts_ + 1);  // they grow
+  if (last_pts_ != INT64_MIN) pts = std::max(pts, last_pts_ + 1);  // time stamps must grow
   frame.pts = last_pts_ = pts;
   last_duration_ = std::max<int64_t>(frame.duration, 1);
   av_frame_unref(decoded_.get());
@@ -325,7 +327,7 @@ bool FFmpegSource::read(VideoFrame& frame) {
 }
 
 std::string FFmpegSource::problem() const {
-  constexpr double kTolerance = 0.5;  // seconds: containers round how long they last
+  constexpr double kTolerance = 0.5;  // seconds: containers round durations
   const double unit = 1.0 / AV_TIME_BASE;
   std::string text;
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
@@ -334,8 +336,8 @@ std::string FFmpegSource::problem() const {
   if (info_.is_live || !is_drained_ || (stop_ && stop_())) return text;
   const bool is_stated = container_->duration > 0 &&
                          container_->duration_estimation_method != AVFMT_DURATION_FROM_BITRATE;
-  // What a header states is counted from 0, also where the first frame comes later; what FFmpeg
-  // finds by time stamps is counted from the first.
+  // A header's duration is counted from 0, also where the first frame comes later; one that FFmpeg
+  // finds by time stamps is counted from the first frame.
   const bool is_from_first = container_->start_time != AV_NOPTS_VALUE &&
                              container_->duration_estimation_method == AVFMT_DURATION_FROM_PTS;
   const int64_t start = is_from_first ? container_->start_time : 0;

@@ -6,7 +6,7 @@
 
 namespace cytra::io {
 
-/// VideoSource of a file, a FIFO or an address that FFmpeg knows.
+/// A VideoSource of a file, a FIFO or an address that FFmpeg supports.
 class FFmpegSource final : public VideoSource {
  public:
   FFmpegSource(std::string path, std::function<bool()> stop);

@@ -6,9 +6,9 @@ namespace cytra::io {
 
 class Tone {
  public:
-  /// A new stream of `container`, mono AAC of 48 kHz. Throws: DataError.
+  /// Adds a stream to `container`, mono AAC of 48 kHz. Throws: DataError.
   Tone(AVFormatContext& container, double hz);
-  /// Writes what sounds before `until_s`.
+  /// Writes the sound before `until_s`.
   void write(AVFormatContext& container, double until_s);
   void finish(AVFormatContext& container);
 

@@ -23,7 +23,7 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
   return -1;
 }
 
-/// Data sets of 2 to 5 dimensions, "path: 3 x 4"; soft and external links are not followed.
+/// The data sets of 2 to 5 dimensions, "path: 3 x 4"; soft and external links are not followed.
 struct FoundDataSets {
   std::size_t objects = 0;
   std::map<std::string, std::string> sets;  // with their shapes
@@ -73,7 +73,7 @@ Hdf5File::Hdf5File(const std::string& path, const std::string& set) : path_(path
   bytes_ = static_cast<std::size_t>(input_.bytes());
   const std::lock_guard<std::mutex> lock(hdf5_mutex());
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  H5PLset_loading_state(0);  // no code from the file system
+  H5PLset_loading_state(0);  // loads no code from the file system
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   file_ = Hdf5Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
@@ -108,7 +108,8 @@ Hdf5File::~Hdf5File() {
 void Hdf5File::open_set(const std::string& set) {
   std::string name = set;
   FoundDataSets found;
-  // In the order of the file: for another one libhdf5 trusts the number of links that it claims
+  // The file's order is used, as for another one libhdf5 trusts the number of links that the file
+  // claims.
   if (H5Ovisit2(file_.get(), H5_INDEX_NAME, H5_ITER_NATIVE, add_set, &found, H5O_INFO_BASIC) < 0)
     fail("its groups can't be read", "a complete file; it may be damaged");
   if (name.empty() && found.sets.size() == 1) name = found.sets.begin()->first;
@@ -329,7 +330,7 @@ void Hdf5File::read_chunk(const std::vector<hsize_t>& at,
   }
 }
 
-/// Takes the filters off, the last one first. False for damaged data.
+/// Removes the filters, the last one first. Returns false for damaged data.
 bool Hdf5File::decode(unsigned skipped,
                       std::vector<unsigned char> packed,
                       std::vector<unsigned char>& values) const {
@@ -341,7 +342,7 @@ bool Hdf5File::decode(unsigned skipped,
     } else if (filters_[i] == H5Z_FILTER_SHUFFLE) {
       unshuffle(packed, type_.size());
     } else {
-      // A checksum may lie beneath
+      // There may be a checksum, too.
       values.resize(chunk_bytes_ + 4);
       auto size = static_cast<uLongf>(values.size());
       if (::uncompress(values.data(), &size, packed.data(), static_cast<uLong>(packed.size())) !=

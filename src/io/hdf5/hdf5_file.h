@@ -1,6 +1,6 @@
 #pragma once
-// One data set of an HDF5 file through libhdf5, which decodes nothing: chunks come as they lie in
-// the file. Filters: https://docs.hdfgroup.org/hdf5/v1_14/_f_i_l_t_e_r.html
+// Reads one data set of an HDF5 file through libhdf5, which decodes nothing: chunks come as stored
+// in the file. Filters: https://docs.hdfgroup.org/hdf5/v1_14/_f_i_l_t_e_r.html
 #include <array>
 #include <cstdint>
 #include <mutex>
@@ -15,10 +15,10 @@
 
 namespace cytra::io {
 
-/// The library is one at a time.
+/// The mutex of the library, which only one thread may use at a time.
 std::mutex& hdf5_mutex();
 
-/// An identifier and what closes it.
+/// An identifier and the function that closes it.
 class Hdf5Id {
  public:
   Hdf5Id() = default;
@@ -40,21 +40,21 @@ class Hdf5Id {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// Thread: read_chunk() may run on several threads.
+/// A data set of a file. Thread: read_chunk() may run on several threads.
 class Hdf5File {
  public:
-  /// `set`: its place in the file, or "" for the only one that may be an image. Throws: DataError,
-  /// which lists the data sets when there are others.
+  /// Opens a data set. `set`: its place in the file, or "" for the only one that may be an image.
+  /// Throws: DataError, which lists the data sets when there are others.
   Hdf5File(const std::string& path, const std::string& set);
   ~Hdf5File();
   std::size_t bytes() const { return bytes_; }
   const StoredType& type() const { return type_; }
   const std::vector<hsize_t>& shape() const { return shape_; }
-  /// Of chunks, or of pieces of a data set that has none.
+  /// The size of chunks, or of pieces of a data set without chunks.
   const std::vector<hsize_t>& chunk() const { return chunk_; }
   const std::string& axes() const { return axes_; }  // "zyxc", or "" when the file does not say
   const std::array<double, 3>& spacing_um() const { return spacing_um_; }  // z, y, x; 0: unknown
-  /// The values of the chunk that begins at `at`, of a whole chunk even at the edge.
+  /// Reads the chunk that begins at `at`; it is a whole chunk also at the edge.
   void read_chunk(const std::vector<hsize_t>& at, std::vector<unsigned char>& values) const;
 
  private:

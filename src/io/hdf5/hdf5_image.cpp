@@ -1,4 +1,4 @@
-// A data set of an HDF5 file as an image; what libcytra_hdf5.so exports.
+// Reads a data set of an HDF5 file as an image; exported by libcytra_hdf5.so.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ class Hdf5Image final : public ImageReader {
     Image image = allocate_part(path_, info_, part, file_.bytes());
     const auto [least, most] =
         std::minmax_element(chosen_.channels.begin(), chosen_.channels.end());
-    // Of t, c, z, y, x
+    // The order is t, c, z, y, x.
     const std::array<int64_t, 5> begin{
         chosen_.timepoint, *least, part.begin[0], part.begin[1], part.begin[2]};
     const std::array<int64_t, 5> end{chosen_.timepoint + 1,
@@ -96,7 +96,7 @@ class Hdf5Image final : public ImageReader {
       steps[i] = step;
       step *= static_cast<std::ptrdiff_t>(file_.chunk()[i]);
     }
-    // What the chunk and the region share, and the chunk's steps, of t, c, z, y, x
+    // The common part of chunk and region, and the chunk's steps, in t, c, z, y, x.
     std::array<int64_t, 5> from = begin, to = end, place{};
     std::array<std::ptrdiff_t, 5> apart{};
     for (std::size_t i = 0; i < 5; ++i) {

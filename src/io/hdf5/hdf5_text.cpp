@@ -12,7 +12,7 @@ constexpr unsigned kContinuation = 0x10, kAttribute = 0x0c;
 constexpr unsigned kIsShared = 2;         // of a message's flags
 constexpr unsigned char kVariable = 0x9;  // class of a type
 
-/// Some bytes of the file; what is not there is 0, and is_cut() tells.
+/// Bytes of the file; missing ones are 0, and then is_cut() is true.
 class Bytes {
  public:
   Bytes() = default;
@@ -84,7 +84,7 @@ class TextReader {
     uint64_t at, bytes;
   };
 
-  /// Goes through the messages of one block; notes where they go on.
+  /// Goes through the messages of one block; notes where they continue.
   std::optional<std::string> search(Bytes& block, bool is_continuation) {
     std::size_t at = is_continuation ? 4 : 0;  // "OCHK"
     const std::size_t head = !is_second_   ? 8
@@ -131,7 +131,7 @@ class TextReader {
     Bytes head(file_, base_ + collection, 8 + length_size_);
     const uint64_t bytes = head.number(8, length_size_);
     if (head.text(0, 4) != "GCOL" || bytes > file_.bytes()) return std::nullopt;
-    // 16 bytes and more for each object, up to the one that is free space
+    // Each object takes at least 16 bytes, up to the one that is free space.
     for (uint64_t at = 8 + length_size_; at < bytes;) {
       Bytes object(file_, base_ + collection + at, 8 + length_size_);
       const uint64_t number = object.number(0, 2), size = object.number(8, length_size_);

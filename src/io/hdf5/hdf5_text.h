@@ -1,6 +1,6 @@
 #pragma once
-// Texts of variable length, which libhdf5 crashes on when they are damaged: read by us, each number
-// checked. Source: https://docs.hdfgroup.org/hdf5/v1_14/_f_m_t3.html
+// Reads texts of variable length, checking each number, as libhdf5 crashes when they are damaged.
+// Source: https://docs.hdfgroup.org/hdf5/v1_14/_f_m_t3.html
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,8 +10,8 @@
 namespace cytra::io {
 
 /// The text that attribute `name` of an object holds, 64 KiB of it at most. `base`: of the file's
-/// addresses; `header`: the object's own. None when it can't be found: damaged, or beside the
-/// header, where an object has more than 8 attributes in the newer format.
+/// addresses; `header`: the object's address. None when it can't be found: it is damaged, or
+/// outside of the header, where an object has more than 8 attributes in the newer format.
 std::optional<std::string> hdf5_text(const InputFile& file,
                                      uint64_t base,
                                      uint64_t header,

@@ -12,8 +12,8 @@
 #include "io/input_file.h"
 #include "io/pixels/format.h"
 
-// libjpeg reports errors by longjmp; as in png.cpp, what lives longer is in JpegDecoder, and the
-// functions that call setjmp have no locals with a destructor.
+// libjpeg reports errors by longjmp; as in png.cpp, objects that live longer are in JpegDecoder,
+// and the functions that call setjmp have no locals with a destructor.
 namespace cytra::io {
 namespace {
 
@@ -36,7 +36,8 @@ struct JpegDecoder {
   if (decoder.error[0] == '\0') jpeg->err->format_message(jpeg, decoder.error);
   std::longjmp(decoder.jump, 1);
 }
-/// For damaged data libjpeg warns (-1) and makes up pixels. Other warnings do no harm.
+/// Handles warnings. For damaged data libjpeg warns (-1) and invents pixels. Other warnings do no
+/// harm.
 void on_message(j_common_ptr jpeg, int level) {
   constexpr int kDamages[] = {
       JWRN_ARITH_BAD_CODE, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF, JWRN_MUST_RESYNC};
@@ -96,12 +97,12 @@ bool read_jpeg_rows(JpegDecoder& decoder) {
 ImageInfo info_of_jpeg(const std::string& path, const std::string& bytes, JpegDecoder& decoder) {
   if (!read_jpeg_header(decoder, bytes)) fail_jpeg(path, decoder);
   const auto& jpeg = decoder.jpeg;
-  if (jpeg.num_components == 4) {  // and mostly inverted; which colours they are, a profile says
+  if (jpeg.num_components == 4) {  // and mostly inverted; a profile says which colours they are
     throw DataError(path + ": a JPEG in colours of print (CMYK), expected grey or RGB; convert it");
   }
   ImageInfo info;
   info.shape = {jpeg.output_components, 1, jpeg.output_height, jpeg.output_width};
-  // Of several scans libjpeg keeps all coefficients, of 16 bit. Each block of 8 x 8 takes a bit.
+  // With several scans libjpeg keeps all coefficients, of 16 bit. Each block of 8 x 8 takes a bit.
   const std::size_t needed = check_shape(path, info.shape, info.dtype, bytes.size());
   if (needed / 1024 > bytes.size() || !is_plausible(needed * 3, bytes.size())) {
     throw DataError(

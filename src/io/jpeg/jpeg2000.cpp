@@ -74,7 +74,7 @@ uint64_t number_at(const std::string& bytes, std::size_t at) {
   return number;
 }
 
-/// Where the code stream begins: in a file of boxes (I.4: length, type) that called jp2c.
+/// The place where the code stream begins: in a file of boxes (I.4: length, type) the box jp2c.
 std::size_t find_stream(const std::string& bytes) {
   if (bytes.compare(0, 4, kStream, 4) == 0) return 0;
   for (std::size_t at = 0; at + 16 <= bytes.size();) {
@@ -88,9 +88,9 @@ std::size_t find_stream(const std::string& bytes) {
   return bytes.size();
 }
 
-/// The library allocates for what a header claims; so the claims are checked first (ISO/IEC
-/// 15444-1, A.5.1: marker SOC and SIZ, length, capabilities, size, offset, tile size, tile offset,
-/// number of components).
+/// Checks the sizes in a header, since the library allocates by them (ISO/IEC 15444-1, A.5.1:
+/// marker SOC and SIZ, length, capabilities, size, offset, tile size, tile offset, number of
+/// components).
 void check_claims(const std::string& path, const std::string& bytes) {
   const std::size_t at = find_stream(bytes);
   if (at + 44 > bytes.size()) fail_jpeg2000(path, "no code stream");
@@ -110,7 +110,7 @@ void check_claims(const std::string& path, const std::string& bytes) {
   const double needed = 4.0 * static_cast<double>(sides[0]) * static_cast<double>(sides[1]) *
                         static_cast<double>(std::max<uint64_t>(channels, 1));
   const double most = std::max(8e6, 2000.0 * static_cast<double>(bytes.size()));
-  // What the library keeps for each tile and its channels, before it sees one of them.
+  // The memory that the library allocates for each tile and its channels before it reads them.
   const double kept = static_cast<double>(tiles[0]) * static_cast<double>(tiles[1]) *
                       (6000.0 + 1200.0 * static_cast<double>(channels));
   const double most_kept = std::max(64e6, 200.0 * static_cast<double>(bytes.size()));
@@ -184,7 +184,7 @@ Image decode_jpeg2000(const std::string& path, const std::string& bytes) {
   unsigned char* into = image.pixels.data();
   const std::size_t size = size_of(image.dtype);
   for (uint32_t i = 0; i < info.shape[0]; ++i) {
-    // Boxes may say otherwise than the code stream, once it is decoded
+    // Boxes may differ from the code stream once it is decoded.
     if (i >= decoder.image->numcomps || decoder.image->comps[i].data == nullptr ||
         decoder.image->comps[i].w != info.shape[3] || decoder.image->comps[i].h != info.shape[2])
       fail_jpeg2000(path, "a channel is missing");

@@ -1,4 +1,4 @@
-// MetaImage: https://itk.org/Wiki/MetaIO/Documentation. Where it leaves room, as ITK reads it.
+// MetaImage: https://itk.org/Wiki/MetaIO/Documentation. Where it is not definite, we do as ITK.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -20,7 +20,7 @@ namespace {
       "ElementDataFile; the file may be damaged");
 }
 
-/// Behind the line ElementDataFile, the last of a header; 0: not yet.
+/// The end of the header, after its last line ElementDataFile; 0: not found yet.
 std::size_t end_of_meta_header(const std::string& text) {
   constexpr std::string_view kLast = "ElementDataFile";
   std::size_t at = starts_with(text, kLast) ? 0 : text.find("\n" + std::string(kLast));
@@ -31,9 +31,9 @@ std::size_t end_of_meta_header(const std::string& text) {
 
 struct MetaHeader {
   std::map<std::string, std::string> fields;
-  std::vector<std::string> lines;  // behind it, of files that a list names
+  std::vector<std::string> lines;  // lines after the header, of files that a list names
   uint64_t end = 0;
-  /// Of the first of these that there is; "" for none.
+  /// The value of the first existing name; "" for none.
   std::string value(std::initializer_list<const char*> names) const {
     for (const char* name : names) {
       const auto found = fields.find(name);
@@ -114,7 +114,7 @@ Geometry meta_geometry(const std::string& path, const MetaHeader& header, std::s
   if (matrix.empty() && offset.empty())
     return spaced_geometry({spacing.begin(), spacing.begin() + (spacing.empty() ? 0 : space)});
   if (spacing.empty()) spacing.assign(dimensions, mm);
-  // Left, posterior, superior. A row of the matrix is the way of an axis.
+  // The order is left, posterior, superior. A row of the matrix is the direction of an axis.
   constexpr double kSigns[] = {-1, -1, 1};
   std::vector<WorldVector> steps(space);
   WorldVector origin{};
@@ -128,7 +128,7 @@ Geometry meta_geometry(const std::string& path, const MetaHeader& header, std::s
   return placed_geometry(steps, origin);
 }
 
-/// The files that hold the voxels, as the header names them; none: they lie behind it.
+/// The files of the voxels, as the header names them; empty: the voxels follow the header.
 std::vector<std::string> meta_files(const std::string& path,
                                     const MetaHeader& header,
                                     const std::vector<int64_t>& sizes) {
@@ -162,7 +162,7 @@ void find_meta_voxels(const std::string& path,
   if (names.empty() && !is_list) add(path, header.end);
 }
 
-/// The first line has one of the keys that headers begin with.
+/// Whether the first line has one of the keys that headers begin with.
 bool is_meta(const std::string& head, const std::string&) {
   const std::size_t sign = head.find_first_of("=:\n");
   if (sign == std::string::npos || head[sign] == '\n') return false;
@@ -224,7 +224,7 @@ std::string meta_place(const ImageInfo& info) {
                        fmt::join(matrix, " "),
                        fmt::join(place.origin.begin(), place.origin.begin() + count, " "));
   }
-  // A distance that is not known has no words here: 1 would be a claim.
+  // The format can't state an unknown distance; 1 would be wrong.
   if (std::all_of(first, last, [](double distance) { return distance > 0; }))
     text += fmt::format("ElementSpacing = {}\n", fmt::join(first, last, " "));
   return text;

@@ -1,4 +1,4 @@
-// Part of io/nifti/nifti.h: the headers as bytes, and what they say of pixels and places.
+// Part of io/nifti/nifti.h: the headers as bytes, and the pixels and places that they describe.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kFirstSize = 348, kSecondSize = 540;
 
-/// Fields of a header, one after the other.
+/// Reads or writes the fields of a header in order.
 class HeaderFields {
  public:
   HeaderFields(const std::string& head, bool is_swapped) : head_(head), is_swapped_(is_swapped) {}
@@ -108,7 +108,7 @@ std::array<double, 3> quaternion_of(const std::array<double, 9>& r) {
     d = (r[3] - r[1]) / (4 * a);
     return {b, c, d};
   }
-  // The largest of b, c, d first: no division by what is near 0
+  // The largest of b, c, d comes first, to avoid a division by a number near 0.
   if (r[0] >= r[4] && r[0] >= r[8]) {
     b = std::sqrt(std::max(0.0, 1 + r[0] - r[4] - r[8])) / 2;
     a = (r[7] - r[5]) / (4 * b);
@@ -131,7 +131,7 @@ std::array<double, 3> quaternion_of(const std::array<double, 9>& r) {
 
 constexpr int kSpaceUnits = 7;
 
-/// As other programs do: no unit is mm.
+/// The millimetres of a unit. No unit means mm, as in other programs.
 double mm_of(int xyzt_units) {
   constexpr int kMetre = 1, kMicron = 3;
   const int unit = xyzt_units & kSpaceUnits;
@@ -153,8 +153,8 @@ std::array<double, 12> qform_of(const NiftiHeader& header) {
   return affine;
 }
 
-/// Of a file without forms, as nibabel: x runs to the left, and the middle of the image is the
-/// world's origin.
+/// The affine of a file without forms, like nibabel: x runs to the left, and the middle of the
+/// image is the world's origin.
 std::array<double, 12> guessed_affine(const NiftiHeader& header,
                                       const std::array<double, 3>& sides) {
   std::array<double, 12> affine{};
@@ -166,7 +166,7 @@ std::array<double, 12> guessed_affine(const NiftiHeader& header,
   return affine;
 }
 
-/// But for what float32 loses.
+/// Whether two affines are equal up to the rounding of float32.
 bool are_alike(const std::array<double, 12>& a, const std::array<double, 12>& b) {
   double largest = 0, apart = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -176,7 +176,7 @@ bool are_alike(const std::array<double, 12>& a, const std::array<double, 12>& b)
   return apart <= 1e-5 * largest;
 }
 
-/// Sets the quaternion and the sides that belong to it. False: the affine is not rigid.
+/// Sets the quaternion and its spacing. Returns false where the affine is not rigid.
 bool set_qform(const std::array<double, 12>& affine, NiftiHeader& header) {
   std::array<double, 3> sides{};
   for (std::size_t i = 0; i < 3; ++i) sides[i] = length(affine[i], affine[4 + i], affine[8 + i]);
@@ -207,7 +207,7 @@ bool is_nifti(const std::string& head, const std::string& path) {
     if (size == static_cast<int32_t>(kFirstSize) || size == static_cast<int32_t>(kSecondSize))
       return true;
   }
-  // Compressed: by its name, for any file may be
+  // A compressed file is recognised by its name, as any file may be compressed.
   const bool is_gzip = head.compare(0, 2, "\x1f\x8b") == 0;
   return is_gzip && is_image_path(path);
 }
@@ -385,7 +385,8 @@ void set_geometry(const Geometry& geometry, NiftiHeader& header) {
   }
   if (!geometry.has_affine()) return;
   const bool is_guess = !geometry.is_placed();
-  if (is_guess && are_alike(affine, guessed_affine(header, sides))) return;  // so will readers
+  if (is_guess && are_alike(affine, guessed_affine(header, sides))) return;  // readers will guess
+                                                                             // the same
   const bool is_other = geometry.qform_affine != std::array<double, 12>{};
   const int qform = is_guess ? 1 : geometry.qform;
   if (qform > 0 && set_qform(is_other ? in_unit(geometry.qform_affine) : affine, header))

@@ -26,7 +26,7 @@ constexpr std::size_t kHeader = 544, kPiece = std::size_t{1} << 24;
                   "or save it again");
 }
 
-/// A file that is compressed, from its beginning; one that is not works, too.
+/// Reads a compressed file from its beginning; an uncompressed file works, too.
 class GzipFile {
  public:
   explicit GzipFile(const std::string& path) : path_(path) {
@@ -43,7 +43,7 @@ class GzipFile {
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
 
-  /// Up to `count` bytes; fewer at the end of the file.
+  /// Reads up to `count` bytes; fewer at the end of the file.
   std::size_t read(unsigned char* into, std::size_t count) {
     std::size_t done = 0;
     while (done < count) {
@@ -65,12 +65,12 @@ class GzipFile {
   gzFile file_ = nullptr;
 };
 
-/// Reads on from where it was; what lies before that, from the beginning again.
+/// Continues reading from its place; for earlier places it begins again.
 class GzipCursor {
  public:
   explicit GzipCursor(const std::string& path) : path_(path) {}
   uint64_t position() const { return position_; }
-  /// Fewer bytes at the end of the file.
+  /// Reads bytes; fewer at the end of the file.
   std::size_t read(uint64_t offset, unsigned char* into, std::size_t count) {
     if (file_ == nullptr || offset < position_) {
       file_ = std::make_unique<GzipFile>(path_);
@@ -98,7 +98,7 @@ std::string other_end(const std::string& path, const char* from, const char* to)
   return path.substr(0, path.size() - std::string(from).size()) + to;
 }
 
-/// NAME.img of NAME.hdr, or NAME.img.gz; "" for another name.
+/// The path of the pixels: NAME.img for NAME.hdr, or NAME.img.gz; "" for another name.
 std::string pixels_of_pair(const std::string& path) {
   for (const auto& [from, to] : {std::pair{".hdr", ".img"}, {".HDR", ".IMG"}}) {
     if (!ends_with(path, from)) continue;
@@ -185,7 +185,7 @@ class NiftiImage final : public ImageReader {
     }
     const bool is_whole = part.size[0] == info_.shape[1] && part.size[1] == info_.shape[2] &&
                           part.size[2] == info_.shape[3];
-    if (is_whole && !is_decoded_)  // not kept: who has it all won't ask again
+    if (is_whole && !is_decoded_)  // not kept: a caller that has the whole image won't ask again
       return read_from(decompress().data(), part, samples_, chosen_.channels);
     if (!is_decoded_ && bytes_ > kKept) {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -219,15 +219,15 @@ class NiftiImage final : public ImageReader {
     bytes.resize(bytes_);
     const std::size_t got = file.read(bytes.data(), bytes_);
     if (got != bytes_) fail_truncated(path_, fmt::format("{} of {} bytes of voxels", got, bytes_));
-    unsigned char rest[1 << 12];  // its end holds a checksum, which is looked at only there
+    unsigned char rest[1 << 12];  // the checksum at the end is only checked there
     file.read(rest, sizeof rest);
     return bytes;
   }
 
-  /// Of a large file, forward: row by row none of it is decompressed twice, or kept. mutex_ is
-  /// held.
+  /// Reads a part of a large file in order: row by row nothing is decompressed twice, or kept.
+  /// mutex_ must be held.
   Image read_on(const Region& part) const {
-    // Channels that lie apart have a cursor each
+    // Channels at separate places have a cursor each.
     std::vector<int64_t> groups, channels;
     for (const int64_t channel : chosen_.channels) {
       const int64_t group = channel / samples_per_voxel_;
@@ -272,7 +272,7 @@ class NiftiImage final : public ImageReader {
                   const std::vector<int64_t>& channels) const {
     if (samples_per_voxel_ == 1)
       return read_samples(path_, info_, samples, data, channels, part, memory());
-    // The samples of a voxel lie side by side: to read_samples() a byte is a channel's step.
+    // The samples of a voxel are contiguous: for read_samples() a channel's step is a byte.
     const std::ptrdiff_t first = samples.offset;
     Image image;
     for (const int64_t channel : channels) {
@@ -296,7 +296,7 @@ class NiftiImage final : public ImageReader {
   Chosen chosen_;
   static constexpr std::size_t kKept = std::size_t{64} << 20;
   static constexpr int kMostReturns = 8;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable std::vector<std::unique_ptr<GzipCursor>> cursors_;
   mutable int returns_ = 0;  // to rows that had been read
   mutable std::once_flag once_;

@@ -1,5 +1,5 @@
 #pragma once
-// The headers of NIfTI-1 and -2, for nifti_*.cpp alone. Sources: nifti1.h and nifti2.h of
+// The headers of NIfTI-1 and -2, for nifti_*.cpp only. Sources: nifti1.h and nifti2.h of
 // https://nifti.nimh.nih.gov.
 #include <array>
 #include <memory>
@@ -27,17 +27,17 @@ struct NiftiHeader {
   bool is_swapped = false;
 };
 
-/// As Format::probe and Format::create.
+/// These are Format::probe and Format::create.
 bool is_nifti(const std::string& head, const std::string& path);
 std::unique_ptr<ImageWriter> create_nifti(const std::string& path,
                                           const ImageInfo& info,
                                           const OutputOptions& options);
 
-/// Throws: DataError unless `head` begins with a whole header.
+/// Parses a header. Throws: DataError unless `head` begins with a whole one.
 NiftiHeader parse_nifti(const std::string& path, const std::string& head);
 std::string format_nifti(const NiftiHeader& header);
 
-/// The type of a sample, how many lie in a voxel (3 for RGB), and what is to be multiplied.
+/// The type of a sample, the number of samples in a voxel (3 for RGB), and the scale.
 struct NiftiType {
   StoredType type;
   int64_t samples = 1;

@@ -1,4 +1,4 @@
-// Part of io/nifti/nifti.h: what is written.
+// Part of io/nifti/nifti.h: writing.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -22,7 +22,7 @@ std::string nifti_head(const ImageInfo& info) {
   return format_nifti(header);
 }
 
-/// Channels lie behind each other: each is a lane.
+/// Writes .nii.gz. Channels follow each other, so each is a lane.
 class NiftiGzWriter final : public ImageWriter {
  public:
   NiftiGzWriter(const std::string& path, const ImageInfo& info)

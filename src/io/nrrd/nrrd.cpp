@@ -1,4 +1,4 @@
-// NRRD: https://teem.sourceforge.net/nrrd/format.html. Where it leaves room, as ITK reads it.
+// NRRD: https://teem.sourceforge.net/nrrd/format.html. Where it is not definite, we do as ITK.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -20,7 +20,7 @@ namespace {
       "the file may be damaged");
 }
 
-/// Where the empty line that ends a header begins, and where it ends; both 0: not yet.
+/// The begin and the end of the empty line that ends a header; both 0: not found yet.
 std::pair<std::size_t, std::size_t> end_of_nrrd_header(const std::string& text) {
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
     std::size_t next = at + 1;
@@ -40,7 +40,7 @@ struct NrrdHeader {
   }
 };
 
-/// One name of those that have two: "datafile" is "data file".
+/// The one name of fields that have two: "datafile" is "data file".
 std::string nrrd_field(std::string name) {
   name = in_small_letters(trim(name));
   for (const char* spaced : {"data file", "line skip", "byte skip"}) {
@@ -79,7 +79,7 @@ NrrdHeader parse_nrrd(const std::string& path) {
   return header;
 }
 
-/// One name of those that C's types have: "unsigned short int" is "ushort".
+/// The one name of a C type with several: "unsigned short int" is "ushort".
 std::string nrrd_type_name(std::string name) {
   name = in_small_letters(name);
   if (starts_with(name, "signed ")) name.erase(0, 7);
@@ -121,7 +121,7 @@ StoredType nrrd_type(const std::string& path, const NrrdHeader& header) {
   return type;
 }
 
-/// "(1,2,3)" and "none", one after the other.
+/// Reads a list of vectors, "(1,2,3)" or "none".
 std::vector<std::vector<double>> nrrd_vectors(const std::string& path, std::string_view text) {
   std::vector<std::vector<double>> vectors;
   while (!text.empty()) {
@@ -147,7 +147,7 @@ std::vector<std::vector<double>> nrrd_vectors(const std::string& path, std::stri
   return vectors;
 }
 
-/// Words in quotation marks.
+/// Reads words in quotation marks.
 std::vector<std::string> nrrd_texts(const std::string& text) {
   const std::vector<std::string> parts = split(text, '"');
   std::vector<std::string> texts;
@@ -155,7 +155,7 @@ std::vector<std::string> nrrd_texts(const std::string& text) {
   return texts;
 }
 
-/// Millimetres of the unit of axis `i`: as ITK mm, unless there is another one of length.
+/// The millimetres of the unit of axis `i`: mm, as in ITK, unless it is another unit of length.
 double nrrd_mm(const std::vector<std::string>& units, std::size_t i) {
   const double unit = i < units.size() ? micrometres(units[i]) / 1000 : 1;
   return unit > 0 ? unit : 1;
@@ -202,8 +202,8 @@ NrrdAxes nrrd_axes(const std::string& path,
   return axes;
 }
 
-/// The factors that take a space to right, anterior, superior. As ITK, those without names of sides
-/// are left, posterior, superior.
+/// The factors that take a space to right, anterior, superior. Spaces without names of sides are
+/// left, posterior, superior, as in ITK.
 WorldVector nrrd_signs(std::string space) {
   space = in_small_letters(space);
   const auto is = [&](const char* name) { return starts_with(space, name); };  // or with time
@@ -246,7 +246,7 @@ int64_t nrrd_skip(const std::string& path, const NrrdHeader& header, const char*
   return skip;
 }
 
-/// The files that hold the voxels, as the header names them; none: they lie behind it.
+/// The files of the voxels, as the header names them; empty: the voxels follow the header.
 std::vector<std::string> nrrd_files(const std::string& path,
                                     const NrrdHeader& header,
                                     const std::vector<int64_t>& sizes) {

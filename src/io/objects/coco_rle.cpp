@@ -9,7 +9,7 @@
 namespace cytra::io {
 namespace {
 
-/// The part of a mask that has pixels inside: rows and columns, from and up to.
+/// The part of a mask that has pixels inside: first rows and columns, and those after the last.
 struct RleBounds {
   int64_t top, bottom, left, right;
 };

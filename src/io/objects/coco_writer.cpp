@@ -59,7 +59,7 @@ void CocoWriter::add_object(const Object& object) {
   ++objects_;
 }
 
-/// Keeps up to `most` bytes back.
+/// Writes text; up to `most` bytes are kept back.
 void CocoWriter::write(const std::string& text, std::size_t most) {
   waiting_ += text;
   if (waiting_.size() <= most) return;
@@ -67,7 +67,7 @@ void CocoWriter::write(const std::string& text, std::size_t most) {
   waiting_.clear();
 }
 
-/// The class's number, or the next that is free where that stands for another name.
+/// The class's number, or the next free one where another name has that.
 int64_t CocoWriter::category_of(int64_t label, const std::string& class_name) {
   const std::string name = class_name.empty() ? fmt::format("class {}", label) : class_name;
   const auto [known, is_new] = ids_.try_emplace({label, name}, label);

@@ -11,12 +11,12 @@
 
 namespace cytra::io {
 
-/// One JSON file, filled as images come; it appears whole by finish().
+/// Writes one JSON file, image by image; it appears whole by finish().
 class CocoWriter {
  public:
-  /// Throws: as AtomicFile, here and below.
+  /// Begins the file. This and the other functions throw what AtomicFile throws.
   explicit CocoWriter(const std::string& path);
-  /// `more`: further texts that are told of it, by key. The objects that follow are its own.
+  /// Adds an image. `more`: further texts about it, by key. The objects that follow belong to it.
   void add_image(const std::string& file_name,
                  int64_t width,
                  int64_t height,
@@ -26,11 +26,11 @@ class CocoWriter {
     float score = 0;
     int64_t label = 0;
     std::string class_name;  // "": "class LABEL"
-    int64_t area = -1;       // pixels of its mask; -1: it has none, and the box's area is told
+    int64_t area = -1;       // pixels of its mask; -1: it has none, and the box's area is written
     std::string counts;      // of the mask, as CocoRle::text()
   };
   void add_object(const Object& object);
-  /// A class that is told though no object may be of it.
+  /// Adds a class, also where no object is of it.
   void add_class(int64_t label, const std::string& class_name) { category_of(label, class_name); }
   void finish();
   int64_t images() const { return static_cast<int64_t>(images_.size()); }

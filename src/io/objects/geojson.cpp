@@ -13,7 +13,7 @@ namespace {
 
 using Text = nlohmann::json;
 
-/// Names come from files, in any encoding.
+/// Writes a text as JSON; names come from files, in any encoding.
 std::string json_text(const std::string& text) {
   return Text(text).dump(-1, ' ', false, Text::error_handler_t::replace);
 }

@@ -10,7 +10,7 @@
 
 namespace cytra::io {
 
-/// What is known of an object.
+/// The known properties of an object.
 struct ObjectProperties {
   std::string name, class_name;           // "": none
   std::array<unsigned char, 3> colour{};  // of the class
@@ -22,14 +22,14 @@ struct GeoJsonOptions {
   bool is_stack = false;       // polygons lie in planes
   std::function<ObjectProperties(int64_t label)> describe;  // may be empty
 };
-/// A FeatureCollection with an object for each label of a plane: a Polygon, or a MultiPolygon of
-/// its parts. Coordinates are pixels. Atomic. Throws: as AtomicFile.
+/// Writes a FeatureCollection with an object for each label of a plane: a Polygon, or a
+/// MultiPolygon of its parts. Coordinates are pixels. Atomic. Throws: as AtomicFile.
 void write_geojson(const std::string& path,
                    const std::vector<Polygon>& polygons,
                    const GeoJsonOptions& options = {});
 
-/// Polygons of one label and plane, in the order of the first of each: what writers of objects go
-/// through.
+/// Groups polygons by label and plane, in the order of the first of each group, for writers of
+/// objects.
 std::vector<std::vector<const Polygon*>> group_by_object(const std::vector<Polygon>& polygons);
 
 }  // namespace cytra::io

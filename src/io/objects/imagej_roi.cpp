@@ -30,7 +30,7 @@ void append_float(std::string& out, double value) {
   put_big(out, out.size(), bits, 4);
 }
 
-/// Segments of java.awt.geom.PathIterator.
+/// Appends the segments of java.awt.geom.PathIterator.
 void append_path(std::string& out, const Ring& ring) {
   constexpr double kMove = 0, kLine = 1, kClose = 4;
   for (std::size_t i = 0; i < ring.size(); ++i) {
@@ -41,7 +41,7 @@ void append_path(std::string& out, const Ring& ring) {
   append_float(out, kClose);
 }
 
-/// `plane`, `z`: positions in a stack, from 1; 0: none.
+/// The bytes of a ROI. `plane`, `z`: positions in a stack, from 1; 0: none.
 std::string roi_of(const std::vector<const Polygon*>& object,
                    const std::string& name,
                    int64_t plane,

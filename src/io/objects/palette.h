@@ -5,7 +5,7 @@
 namespace cytra::io {
 
 /// The colour (red, green, blue) of a class or instance other than 0. Source: Okabe and Ito's
-/// palette, which people with colour blindness can tell apart.
+/// palette, which people with colour blindness can distinguish.
 inline const std::array<unsigned char, 3>& label_colour(int64_t label) {
   static constexpr std::array<unsigned char, 3> kColours[] = {{230, 159, 0},
                                                               {86, 180, 233},

@@ -10,7 +10,7 @@
 namespace cytra::io {
 namespace {
 
-/// Parts of equal label that are connected by their sides.
+/// Finds the parts of equal label that are connected by their sides.
 class Parts {
  public:
   Parts(const std::vector<uint32_t>& labels, int64_t height, int64_t width)
@@ -58,8 +58,8 @@ class RingTracer {
            !is_seen_[static_cast<std::size_t>(y * width_ + x)];
   }
 
-  /// From the upper left corner of a pixel to the east and round. A walk that meets itself at a
-  /// corner is as many rings as it has loops.
+  /// Traces the rings of a border, from the upper left corner of a pixel to the east and round. A
+  /// walk that meets itself at a corner is split into its loops.
   std::vector<Ring> trace(int64_t y, int64_t x) {
     const int64_t part = parts_.at(y, x), begin_y = y, begin_x = x;
     std::vector<Ring> rings;
@@ -94,7 +94,7 @@ class RingTracer {
 
  private:
   static constexpr int64_t kStep[4][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
-  /// The pixel ahead of the corner (x, y), on the right (0) or left (1).
+  /// Whether the pixel ahead of the corner (x, y), on the right (0) or left (1), is of the part.
   bool is_part(int64_t part, int64_t y, int64_t x, int direction, int side) const {
     constexpr int64_t kAhead[4][2][2] = {// y, x against the pixel below and right of the corner
                                          {{0, 0}, {-1, 0}},
@@ -110,7 +110,7 @@ class RingTracer {
   std::vector<bool> is_seen_;
 };
 
-/// The bits of each pixel: what differs, differs in them.
+/// The bits of each pixel, which differ where labels differ.
 std::vector<uint32_t> plane_of_labels(const Image& image, int64_t z) {
   const auto count = static_cast<std::size_t>(image.shape[2] * image.shape[3]);
   const std::size_t size = size_of(image.dtype);

@@ -8,8 +8,8 @@
 
 namespace cytra::io {
 
-/// Corners (x, y) of a closed line, the first not repeated at the end. Pixel (x, y) of an image
-/// covers x to x + 1 and y to y + 1, so a polygon's area is its number of pixels.
+/// The corners (x, y) of a closed line, the first not repeated at the end. Pixel (x, y) of an
+/// image covers x to x + 1 and y to y + 1, so a polygon's area is its number of pixels.
 using Ring = std::vector<std::array<double, 2>>;
 
 /// A part of an object whose pixels are connected by their sides. Rings are simple; a hole may
@@ -21,12 +21,12 @@ struct Polygon {
   int64_t z = 0;
 };
 
-/// Follows the sides of pixels round every object, 0 being the background; in the order of their
-/// first pixels. `labels`: C = 1, of an integer type. Memory: 9 bytes a pixel of one plane.
+/// Traces the sides of pixels around every object, where 0 is the background, in the order of
+/// their first pixels. `labels`: C = 1, of an integer type. Memory: 9 bytes a pixel of one plane.
 std::vector<Polygon> trace_labels(const Image& labels);
 
-/// Twice the signed area is exact for corners on the grid: positive of an outer ring as
-/// trace_labels() gives it, negative of a hole.
+/// The signed area: positive for an outer ring of trace_labels(), negative for a hole. Twice the
+/// area is exact for corners on the grid.
 double signed_area(const Ring& ring);
 
 }  // namespace cytra::io

@@ -1,4 +1,4 @@
-// Part of io/reader.h: what the user says of a file's axes, and the file's own.
+// Part of io/reader.h: the user's axes of a file, and the file's own.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ std::string plane_axes(const std::string& path,
   check_axes(axes);
   const std::string names = axes.substr(0, axes.size() - 2);
   if (names.size() == sizes.size()) return names;
-  // Axes of size 1 may be left out; of an image that is one plane, all may be named.
+  // Axes of size 1 may be left out; for an image of one plane, all may be named.
   const auto ones = static_cast<std::size_t>(std::count(sizes.begin(), sizes.end(), 1));
   std::string result(sizes.size(), '-');
   if (ones == sizes.size()) return result;

@@ -1,5 +1,5 @@
 #pragma once
-// What the formats share; not for others.
+// The common code of the formats; not for other code.
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -14,51 +14,55 @@
 
 namespace cytra::io {
 
-// Of those formats that others look into, too: as Format::probe and Format::open.
+// These are Format::probe and Format::open of formats that other formats use.
 bool is_tiff(const std::string& head, const std::string& path);
 bool is_zarr(const std::string& head, const std::string& path);
 Image decode_jpeg2000(const std::string& path, const std::string& bytes);  // whole, in memory
-/// All of `image` at once.
+/// Writes all of `image` at once.
 void write_whole(ImageWriter& writer, const Image& image);
 
-/// False for more than 64 MiB that a file of that size could not hold compressed.
+/// Whether a file of this size can hold so many bytes compressed; up to 64 MiB it is always true.
 bool is_plausible_ratio(std::size_t bytes, std::size_t file_bytes);
-/// The same, and false for what is too large to be decoded at once.
+/// Whether is_plausible_ratio() holds, and the bytes are few enough to be decoded at once.
 bool is_plausible(std::size_t bytes, std::size_t file_bytes);
-/// Throws: DataError when a size is 0 or the whole is not plausible. Returns the bytes.
+/// Checks sizes and returns the bytes. Throws: DataError when a size is 0 or the whole is not
+/// plausible.
 std::size_t check_shape(const std::string& path,
                         const std::array<int64_t, 4>& shape,
                         Dtype dtype,
                         std::size_t file_bytes);
-/// Throws: MemoryError when `bytes`, more than 64 MiB, are not at hand; `what` takes them.
+/// Throws: MemoryError when `bytes`, more than 64 MiB, are not available; `what` needs them.
 void check_memory(const std::string& path, const std::string& what, double bytes);
 /// Sets shape and allocates zeroed pixels for a header that claims these sizes, each >= 0.
-/// Throws: as check_shape; MemoryError when they and their values as float32 are not at hand.
+/// Throws: what check_shape throws; MemoryError when the memory for them, also as float32, is not
+/// available.
 void allocate(const std::string& path,
               std::array<int64_t, 4> shape,
               std::size_t file_bytes,
               Image& image);
 
-/// The name of each axis in front of Y and X, the slowest first, by their `sizes`: those that
-/// Selection::axes gives, '-' for one of size 1 that they leave out; `own` where they are empty.
+/// The name of each axis before Y and X, the slowest first, by their `sizes`: the names of
+/// Selection::axes, with '-' for an omitted axis of size 1; `own` where Selection::axes is empty.
 /// Throws: DataError when they name another number of axes.
 std::string plane_axes(const std::string& path,
                        const std::string& axes,
                        const std::string& own,
                        const std::vector<int64_t>& sizes);
 
-/// Of an array of 2 to 5 dimensions: the name of each, "TCZYX" from the end unless `axes` say.
+/// The name of each dimension of an array with 2 to 5 dimensions: "TCZYX" from the end, unless
+/// `axes` names them.
 std::string array_axes(const std::string& path,
                        const std::string& axes,
                        const std::vector<int64_t>& shape);
 
-/// Micrometres per unit; 0 for a unit we don't know ("pixel").
+/// The micrometres per unit; 0 for a unit we don't know ("pixel").
 double micrometres(std::string unit);
 double spacing_of(double number, double unit);  // 0 unless it is a length
 
-/// The geometry of a region: its first voxel lies elsewhere.
+/// The geometry of a region, whose first voxel is at another place.
 Geometry moved(Geometry geometry, const Region& region);
-/// For the voxels of a region, all sizes set, of what `info` describes: zeros. Throws: as allocate.
+/// Allocates zeros for the voxels of a region (all sizes set) of the image `info`. Throws: what
+/// allocate throws.
 Image allocate_part(const std::string& path,
                     const ImageInfo& info,
                     const Region& region,
@@ -68,15 +72,17 @@ struct Chosen {
   int64_t timepoint = 0;
   std::vector<int64_t> channels;
 };
-/// Takes `info` of all channels to that of the selected ones.
+/// Changes `info` of all channels to that of the selected ones.
 /// Throws: DataError for a scene, level, time point or channel that `info` does not have.
 Chosen select(const std::string& path, const Selection& selection, ImageInfo& info);
 
-/// For a format that decodes a whole image at once: at the first read() of a part, and kept.
+/// A reader for formats that decode a whole image at once: it is decoded at the first read() of a
+/// part, and kept.
 class WholeReader final : public ImageReader {
  public:
-  /// `info`: of all channels. `decode` gives the image that it describes; called once, or for every
-  /// read() of the whole image, maybe by several threads at once.
+  /// Makes the reader. `info`: of all channels. `decode` returns the image that `info` describes;
+  /// it is called once, or for every read() of the whole image, perhaps by several threads at
+  /// once.
   WholeReader(std::string path,
               const ImageInfo& info,
               const Selection& selection,
@@ -103,7 +109,7 @@ struct Samples {
   std::ptrdiff_t offset = 0;
   std::array<std::ptrdiff_t, 4> steps{};  // in bytes, of C, Z, Y, X
 };
-/// `region` (every size set) of the channels of a file that `info` describes.
+/// Reads `region` (every size set) of the channels of a file that `info` describes.
 Image read_samples(const std::string& path,
                    const ImageInfo& info,
                    const Samples& samples,
@@ -112,21 +118,21 @@ Image read_samples(const std::string& path,
                    const Region& region,
                    std::size_t file_bytes);
 
-/// About the bytes of a file that holds them side by side.
+/// About the number of bytes that a region touches in a file of contiguous samples.
 std::size_t touched_by(const Region& region, const ImageInfo& info);
 
-/// Takes `count` groups of interleaved values of `size` bytes apart: one value of each goes to each
-/// plane.
+/// Separates `count` groups of interleaved values of `size` bytes: one value of each group goes to
+/// each plane.
 void deinterleave(const unsigned char* from,
                   int64_t count,
                   std::size_t size,
                   const std::vector<unsigned char*>& planes);
-/// Where each channel of an image begins.
+/// The begin of each channel of an image.
 std::vector<unsigned char*> channels_of(Image& image);
 
-/// Throws std::logic_error unless sizes, pixels and channel names agree.
+/// Checks an image. Throws: std::logic_error unless sizes, pixels and channel names agree.
 void check_writable(const Image& image);
-/// What a writer of parts is told of a whole image. Throws: as check_writable.
+/// The description of a whole image for a writer of parts. Throws: what check_writable throws.
 ImageInfo writable_info(const Image& image);
 
 }  // namespace cytra::io

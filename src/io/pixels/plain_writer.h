@@ -1,5 +1,5 @@
 #pragma once
-// Pixels one after the other behind a header, as they are in memory; for the formats alone.
+// Writes pixels after a header, as they are in memory; for the formats only.
 #include <string>
 
 #include "base/files.h"
@@ -7,7 +7,7 @@
 
 namespace cytra::io {
 
-/// A file of `head` and the voxels in the order C, Z, Y, X.
+/// Writes a file of `head` and the voxels in the order C, Z, Y, X.
 class PlainWriter final : public ImageWriter {
  public:
   PlainWriter(const std::string& path, const ImageInfo& info, const std::string& head);

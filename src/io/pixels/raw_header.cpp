@@ -1,5 +1,4 @@
-// Part of io/pixels/raw_voxels.h: what headers that are text say, names of files, numbers, the
-// place of the image.
+// Part of io/pixels/raw_voxels.h: text headers: names of files, numbers, the place of the image.
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -62,7 +61,7 @@ WorldVector cross(const WorldVector& a, const WorldVector& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
-/// A plane whose x and y are those of the world: all that two dimensions tell.
+/// Whether a plane's x and y are those of the world: two dimensions can't state more.
 bool is_flat(const std::array<double, 12>& affine) {
   const bool is_in_plane = affine[2] == 0 && affine[6] == 0 && affine[8] == 0 && affine[9] == 0;
   return is_in_plane && affine[11] == 0 && std::fabs(affine[10]) == 1;

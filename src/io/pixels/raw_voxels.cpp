@@ -29,7 +29,7 @@ using Bytes = std::vector<unsigned char>;
                   "or save it again");
 }
 
-/// gzip or zlib from a place of a file; members follow each other.
+/// Inflates gzip or zlib from a place in a file; several members may follow each other.
 class Inflater {
  public:
   Inflater(const std::string& header, const InputFile& file, uint64_t begin)
@@ -40,7 +40,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Fewer bytes at the end.
+  /// Reads bytes; fewer at the end.
   std::size_t read(unsigned char* into, std::size_t count) {
     std::size_t done = 0;
     while (done < count && !is_over_) {
@@ -114,7 +114,7 @@ bool put_number(const StoredType& type, const char*& next, const char* end, unsi
   }
 }
 
-/// Reads voxels that can't be read where they lie.
+/// Reads voxels that can't be mapped into memory.
 class RawSource {
  public:
   RawSource(std::string path, RawVoxels voxels)
@@ -122,7 +122,7 @@ class RawSource {
         voxels_(std::move(voxels)),
         part_(voxels_.bytes / voxels_.parts.size()) {}
 
-  /// `count` bytes from `from` on.
+  /// Reads `count` bytes from `from` on.
   Bytes read(std::size_t from, std::size_t count) const {
     check_memory(path_, "its voxels", static_cast<double>(count));
     Bytes bytes(count);
@@ -170,10 +170,10 @@ class RawSource {
     }
     const std::size_t got = inflater.read(into, count);
     if (got != count) fail_raw(path_, fmt::format("{} of {} bytes of voxels", got, count));
-    if (from + count == part_) inflater.read(rest.data(), 1);  // the checksum is behind the end
+    if (from + count == part_) inflater.read(rest.data(), 1);  // the checksum is after the end
   }
 
-  /// Numbers between blanks and commas: of a short file.
+  /// Reads numbers between blanks and commas, from a short file.
   void read_text(const InputFile& file,
                  uint64_t begin,
                  std::size_t from,
@@ -198,7 +198,7 @@ class RawSource {
   std::size_t part_;  // bytes
 };
 
-/// Plain voxels in one file.
+/// Reads plain voxels in one file.
 class MappedVoxels final : public ImageReader {
  public:
   MappedVoxels(const std::string& path,
@@ -228,7 +228,7 @@ class MappedVoxels final : public ImageReader {
   Chosen chosen_;
 };
 
-/// Where plain parts begin, and that all are there. Returns the bytes of all files.
+/// Finds where plain parts begin, and checks that all exist. Returns the bytes of all files.
 std::size_t check_parts(const std::string& path, RawVoxels& voxels) {
   constexpr uint64_t kMostText = uint64_t{64} << 20;
   const std::size_t count = voxels.parts.size();
@@ -340,7 +340,7 @@ std::unique_ptr<ImageReader> open_raw(const std::string& path,
     return std::make_unique<MappedVoxels>(path, info, all, selection);
   ImageInfo chosen = info;
   const int64_t timepoint = select(path, selection, chosen).timepoint;
-  // Time points that lie one after the other are not all unpacked
+  // Contiguous time points are not all unpacked.
   const auto of_time = static_cast<std::size_t>(all.of_time);
   const bool is_outer = of_time * static_cast<std::size_t>(info.timepoints) == all.bytes;
   const std::size_t begin = is_outer ? static_cast<std::size_t>(timepoint) * of_time : 0;

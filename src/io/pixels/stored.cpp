@@ -93,7 +93,7 @@ void with_type(const StoredType& type, const Action& action) {
   }
 }
 
-/// What a stored T becomes.
+/// The type that a stored T becomes.
 template <class T>
 struct MemoryTypeOf {
   using type = T;

@@ -1,5 +1,5 @@
 #pragma once
-// How files store a sample, and its conversion to one of ours; for the formats alone.
+// How files store a sample, and its conversion to one of ours; for the formats only.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@ struct Scale {
 /// convert() throws for a value that does not fit. None for a type that we don't know.
 std::optional<Dtype> dtype_of(const StoredType& type);
 
-/// Puts `count` values that lie `step` bytes apart side by side, as dtype_of(type).
+/// Copies `count` values that are `step` bytes apart to contiguous values of dtype_of(type).
 /// Throws: DataError naming `path` when a 64-bit integer does not fit into 32 bits.
 void convert(const std::string& path,
              const StoredType& type,
@@ -31,7 +31,7 @@ void convert(const std::string& path,
              std::ptrdiff_t step,
              int64_t count,
              unsigned char* into);
-/// The same with slope * value + offset, computed in double precision, to f32.
+/// Converts to slope * value + offset, computed in double precision, as f32.
 void convert_scaled(const StoredType& type,
                     const Scale& scale,
                     const unsigned char* from,

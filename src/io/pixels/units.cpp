@@ -10,7 +10,7 @@
 namespace cytra::io {
 
 double micrometres(std::string unit) {
-  // Micro sign, Greek mu, and what ImageJ writes for it.
+  // The micro sign, Greek mu, and ImageJ's text for it.
   for (const char* micro : {"\xC2\xB5", "\xCE\xBC", "\xB5", "\\u00B5"}) {
     if (starts_with(unit, micro)) unit = "u" + unit.substr(std::string(micro).size());
   }

@@ -1,10 +1,10 @@
 #pragma once
-// Units of length, by the names that OME-XML and ImageJ give them.
+// Units of length, by their names in OME-XML and ImageJ.
 #include <string>
 
 namespace cytra::io {
 
-/// Micrometres per unit; 0 for a unit we don't know ("pixel").
+/// The micrometres per unit; 0 for a unit we don't know ("pixel").
 double micrometres(std::string unit);
 double spacing_of(double number, double unit);  // 0 unless it is a length
 

@@ -21,8 +21,8 @@ uint32_t big_endian(std::string_view four) {
   return uint32_t{b[0]} << 24 | uint32_t{b[1]} << 16 | uint32_t{b[2]} << 8 | uint32_t{b[3]};
 }
 
-/// What the IDAT chunks hold. Nothing: a checksum is wrong, or there is a chunk that pixels may
-/// depend on, or the end is missing.
+/// The content of the IDAT chunks. Empty where a checksum is wrong, or there is a chunk that
+/// pixels may depend on, or the end is missing.
 std::vector<std::string_view> packed_pixels(std::string_view file) {
   constexpr std::size_t kSignature = 8, kAround = 12;  // length, name and checksum
   std::vector<std::string_view> parts;
@@ -48,14 +48,14 @@ std::vector<std::string_view> packed_pixels(std::string_view file) {
   return {};
 }
 
-/// The bytes that were deflated, in order.
+/// Inflates the bytes in order.
 class Inflated {
  public:
   explicit Inflated(const std::vector<std::string_view>& parts) : parts_(parts) {
     isal_inflate_init(state_.get());
     state_->crc_flag = ISAL_ZLIB;
   }
-  /// False: damaged, or there are fewer.
+  /// Reads bytes; false where they are damaged, or there are fewer.
   bool read(unsigned char* into, std::size_t count) {
     state_->next_out = into;
     state_->avail_out = static_cast<uint32_t>(count);
@@ -70,7 +70,7 @@ class Inflated {
     }
     return true;
   }
-  /// All were read, and their checksum is right.
+  /// Whether all bytes were read, and their checksum is right.
   bool is_at_end() {
     unsigned char none = 0;
     return !read(&none, 1) && state_->block_state == ISAL_BLOCK_FINISH && state_->avail_in == 0 &&
@@ -90,8 +90,8 @@ unsigned char nearest_of(int left, int up, int corner) {
   return static_cast<unsigned char>(to_left <= to_up && to_left <= to_corner ? left : other);
 }
 
-/// A row of filtered pixels to the rows of its channels, where `above` are those before it. Bytes
-/// of a sample change their order.
+/// Decodes a row of filtered pixels to the rows of its channels, where `above` is the row before.
+/// The bytes of a sample are swapped.
 template <int kChannels, int kSize, class Predict>
 void unfilter_by(const Predict& predict,
                  const unsigned char* from,

@@ -1,6 +1,6 @@
 #pragma once
-// Nearly all PNG files, decoded two to three times as fast as libpng does. The rest is libpng's: in
-// png.cpp.
+// Decodes nearly all PNG files, two to three times as fast as libpng, which decodes the others
+// (png.cpp).
 #include <string_view>
 
 #include "io/image.h"
@@ -8,7 +8,8 @@
 namespace cytra::io {
 
 /// Decodes a file of 8 or 16 bit, grey or RGB, not interlaced, into an `image` that is allocated
-/// for it. False, with any pixels: the file is damaged, or has something rare; libpng tells.
+/// for it. Returns false, with undefined pixels, where the file is damaged, or has a rare feature;
+/// libpng then reports it.
 bool decode_plain_png(std::string_view file, Image& image);
 
 }  // namespace cytra::io

@@ -15,8 +15,8 @@
 #include "io/png/plain.h"
 #include "io/png/write.h"
 
-// libpng reports errors by longjmp, which must not cross a frame that owns anything: what lives
-// longer is in Coder, and the functions that call setjmp have no locals with a destructor.
+// libpng reports errors by longjmp, which must not cross a frame that owns anything: objects that
+// live longer are in Coder, and the functions that call setjmp have no locals with a destructor.
 namespace cytra::io {
 namespace {
 
@@ -30,7 +30,7 @@ struct Coder {
   std::vector<png_bytep> rows;
   uint32_t width = 0, height = 0;
   int depth = 8, colour = PNG_COLOR_TYPE_GRAY, samples = 1;
-  bool is_plain = false;  // as decode_plain_png() takes it
+  bool is_plain = false;  // decode_plain_png() may take it
 
   ~Coder() { png_destroy_read_struct(&png, &info, nullptr); }
   std::size_t row_bytes() const {
@@ -94,7 +94,7 @@ bool read_png_rows(Coder& coder) {
   return true;
 }
 
-/// As many as coder.rows are; not of interlaced files.
+/// Reads as many rows as coder.rows has; not for interlaced files.
 bool read_next_rows(Coder& coder) {
   if (setjmp(png_jmpbuf(coder.png)) != 0) return false;
   png_read_rows(coder.png, coder.rows.data(), nullptr, static_cast<png_uint_32>(coder.rows.size()));
@@ -146,7 +146,7 @@ Image decode_png(const std::string& path, const std::string& bytes) {
   return image;
 }
 
-/// A file that is not interlaced, from the first row to the last.
+/// Reads a file that is not interlaced, from the first row to the last.
 class PngRows {
  public:
   PngRows(const std::string& path, const std::string& bytes) : path_(path) {
@@ -154,7 +154,7 @@ class PngRows {
     info_of_png(path, coder_);
   }
   int64_t next() const { return next_; }
-  /// Those in front of `row` are passed. `planes`: where each of `channels` goes.
+  /// Reads rows; those before `row` are skipped. `planes`: the place of each of `channels`.
   void read(int64_t row,
             int64_t count,
             int64_t x,
@@ -192,7 +192,7 @@ class PngRows {
   int64_t next_ = 0;
 };
 
-/// A large one: row by row, or all of it at once.
+/// Reads a large PNG row by row, or all of it at once.
 class LargePng final : public ImageReader {
  public:
   LargePng(const std::string& path,
@@ -238,9 +238,9 @@ class LargePng final : public ImageReader {
   static constexpr int kMostBegins = 8;
   std::string path_, bytes_;
   Chosen chosen_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable std::unique_ptr<PngRows> rows_;
-  mutable Image kept_;  // of who goes back and forth
+  mutable Image kept_;  // for callers that go back and forth
   mutable int begins_ = 0;
 };
 

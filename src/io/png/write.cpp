@@ -14,8 +14,8 @@
 #include "base/files.h"
 #include "io/pixels/format.h"
 
-// Without libpng and zlib: filters that vectorize, and ISA-L's deflate, take a photograph to 95 %
-// of what zlib's level 3 makes of it in a tenth of its time.
+// libpng and zlib are not used: filters that vectorize, and ISA-L's deflate, take a photograph to
+// 95 % of what zlib's level 3 makes of it in a tenth of its time.
 namespace cytra::io {
 namespace {
 
@@ -61,15 +61,15 @@ class PngDeflate {
   std::vector<unsigned char> level_, packed_;
 };
 
-/// The rows of a file's pixels, each by the filter that leaves the smallest differences, as libpng
-/// chooses. Paeth's, the slowest, would save 1 %.
+/// Filters the rows of a file's pixels, each by the filter with the smallest differences, as
+/// libpng chooses. Paeth's, the slowest, would save 1 %.
 class PngFilter {
  public:
   PngFilter(std::size_t row_bytes, std::size_t pixel_bytes)
       : bytes_(row_bytes), pixel_(pixel_bytes), row_(pixel_ + bytes_), above_(row_) {
     for (auto& differences : differences_) differences.resize(bytes_);
   }
-  /// Where the next row goes.
+  /// The place of the next row.
   unsigned char* row() { return row_.data() + pixel_; }
   void add_to(std::vector<unsigned char>& rows) {
     const unsigned char *at = row(), *left = row_.data(), *up = above_.data() + pixel_;
@@ -99,7 +99,7 @@ class PngFilter {
   std::vector<unsigned char> differences_[4];
 };
 
-/// Bytes of a PNG file, row by row.
+/// Makes the bytes of a PNG file, row by row.
 class PngSink {
  public:
   explicit PngSink(const ImageInfo& info)
@@ -129,11 +129,11 @@ class PngSink {
     deflate(true);
     put_chunk(file_, "IEND", {});
   }
-  /// What has come since the last time.
+  /// The bytes since the last call.
   std::string take() { return std::exchange(file_, {}); }
 
  private:
-  /// A channel's row among the others; the file's 16 bit are big-endian.
+  /// Puts a channel's row among the others; the file's 16 bit are big-endian.
   void place(const unsigned char* from, unsigned char* into) const {
     const std::size_t width = width_, size = size_, step = channels_ * size;
     for (std::size_t b = 0; b < size; ++b) {

@@ -6,13 +6,13 @@
 
 namespace cytra::io {
 
-/// A PNG file in memory: what write_png() writes. Throws: std::logic_error for an image of
+/// Makes a PNG file in memory, as write_png() writes it. Throws: std::logic_error for an image of
 /// other samples, IoError.
 std::string encode_png(const Image& image);
 
-/// 8- or 16-bit integers, in a plane of one value or three.
+/// Whether PNG can hold the image: 8- or 16-bit integers, in a plane of one value or three.
 bool fits_png(const ImageInfo& info);
-/// As Format::create.
+/// This is Format::create of PNG.
 std::unique_ptr<ImageWriter> create_png(const std::string& path,
                                         const ImageInfo& info,
                                         const OutputOptions& options);

@@ -13,7 +13,7 @@
 namespace cytra::data::spatial {
 namespace {
 
-/// size_of(an image's size): the crop's.
+/// Crops the middle. size_of(an image's size) is the crop's size.
 template <class F>
 void crop_centers(const KeyOptions& options, Sample& sample, const F& size_of) {
   options.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {

@@ -52,7 +52,7 @@ class GridPatchd final : public Transform {
     }
   };
   explicit GridPatchd(const Options& options) : options_(options) {}
-  /// It draws nothing, but is done anew for each draw.
+  /// True, although it draws nothing, as it is applied again for each draw.
   bool is_random() const override { return true; }
   int64_t num_samples() const override { return options_.num_patches; }
 
@@ -78,7 +78,7 @@ class GridPatchd final : public Transform {
   }
 
  private:
-  /// In the order of the image's memory.
+  /// The starts of the patches, in the order of the image's memory.
   std::vector<std::vector<int64_t>> starts_of(const std::vector<int64_t>& image,
                                               const std::vector<int64_t>& size) const {
     std::vector<std::vector<int64_t>> starts{{}};

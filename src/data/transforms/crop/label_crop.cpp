@@ -26,7 +26,7 @@ struct CropOptions : KeyOptions {
       config::required);
     v("num_samples", num_samples, "crops per image", 1, 1e6);
   }
-  /// The same box out of every key, around a voxel of an image of `shape`.
+  /// Crops every key to the same box, around a voxel of an image of `shape`.
   void crop_around(Sample& sample,
                    const std::vector<int64_t>& center,
                    at::IntArrayRef shape) const {
@@ -50,7 +50,8 @@ struct CropOptions : KeyOptions {
   }
 };
 
-/// Which voxels may be centres: of the crops, and of what lists these voxels once for all crops.
+/// Which voxels may be centres; used by the crops, and by transforms that list these voxels once
+/// for all crops.
 struct CenterOptions {
   std::optional<std::string> image_key;
   double image_threshold = 0;
@@ -59,7 +60,7 @@ struct CenterOptions {
     v("image_key", image_key, "centres lie where this image is above image_threshold");
     v("image_threshold", image_threshold, "see image_key; in the image's intensities");
   }
-  /// Those of a label's places where the image allows a centre.
+  /// The places of a label where the image allows a centre.
   Places allowed(Sample& sample, const std::string& label_key, const Places& places) const {
     if (!image_key) return places;
     const at::Tensor& image = sample.at(*image_key);
@@ -81,7 +82,7 @@ struct LabelOptions : CropOptions, CenterOptions {
     CenterOptions::visit(v);
     v("allow_smaller", allow_smaller, "an image smaller than the crop gives a smaller crop");
   }
-  /// Crops around a place of the label; a centre near the border moves inwards.
+  /// Crops around a place of the label; a centre near the border is moved inwards.
   void crop_at(Sample& sample, int64_t place) const {
     const std::vector<int64_t> shape = sample.stored(label_key).sizes().slice(1).vec();
     if (place < 0 || place >= c10::multiply_integers(shape)) {
@@ -108,7 +109,7 @@ struct LabelOptions : CropOptions, CenterOptions {
   }
 };
 
-/// The list of voxels under a key, which is taken out of the sample. Throws: DataError.
+/// Takes the list of voxels under a key out of the sample. Throws: DataError.
 Places take_list(Sample& sample, const std::string& key) {
   const at::Tensor list = sample.stored(key);
   if (list.dim() != 1 || (list.scalar_type() != at::kInt && list.scalar_type() != at::kLong)) {
@@ -222,7 +223,7 @@ class RandCropByLabelClassesd final : public Transform {
         const Places all = class_of(sample.stored(options_.label_key), number);
         places[c] = options_.allowed(sample, options_.label_key, all);
       }
-      if (places[c].count() == 0) ratios[c] = 0;  // a class that is not there is never drawn
+      if (places[c].count() == 0) ratios[c] = 0;  // a missing class is never drawn
       total += ratios[c];
     }
     if (total == 0) {
@@ -244,7 +245,7 @@ class RandCropByLabelClassesd final : public Transform {
 };
 CYTRA_REGISTER(Transform, RandCropByLabelClassesd, "RandCropByLabelClassesd");
 
-/// What lists voxels for the crops above, once for each image.
+/// Options of transforms that list voxels for the crops above, once for each image.
 struct ListOptions : KeyOptions, CenterOptions {
   template <class V>
   void visit(V& v) {
@@ -332,7 +333,7 @@ class RandWeightedCropd final : public Transform {
     const at::Tensor weights = sample.at(options_.w_key)[0];
     const std::vector<int64_t> shape = weights.sizes().vec();
     const auto size = size_or("RandWeightedCropd: spatial_size", options_.spatial_size, shape);
-    at::Tensor inner = weights;  // the voxels around which a crop lies within the image
+    at::Tensor inner = weights;  // the voxels around which a crop is inside the image
     std::vector<int64_t> first;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const bool fits = shape[d] > size[d];

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kBlock = 4096;
 
-/// use(the voxels, as their type); of rare types as float32.
+/// Calls use() with the voxels in their type; rare types become float32.
 template <class F>
 void visit(const at::Tensor& voxels, const F& use) {
   switch (voxels.scalar_type()) {
@@ -34,7 +34,7 @@ at::Tensor visitable(const at::Tensor& voxels) {
   return voxels.to(at::kFloat).contiguous();
 }
 
-/// Whether a voxel counts. A number that the type on file can not hold is nowhere.
+/// Whether a voxel counts. A number that the type on file can't hold never occurs.
 template <class T>
 struct VoxelTest {
   T wanted;

@@ -7,23 +7,23 @@
 
 namespace cytra::data::spatial {
 
-/// Voxels to choose from, counted in raster order. Made without a mask: this is done for each crop,
-/// and over a whole label.
+/// Voxels to choose from, counted in raster order. No mask is made, since this is done for each
+/// crop over a whole label.
 class Places {
  public:
   Places() = default;
-  /// Where voxels, of any type, have this number; `others`: where they have not.
+  /// The places where voxels, of any type, have this number; `others`: where they have another.
   Places(const at::Tensor& voxels, int64_t number, bool others = false);
-  /// Those of a list of places, int32 or int64.
+  /// The places of a list, int32 or int64.
   explicit Places(const at::Tensor& list);
   uint64_t count() const { return count_; }
-  /// n < count().
+  /// The n-th place; n < count().
   int64_t at(uint64_t n) const;
-  /// Voxels that are not of these; not of a list.
+  /// The other voxels; not available for a list.
   Places others() const;
-  /// Those where `mask`, bool of as many voxels, is set; not of a list.
+  /// The places where `mask` (bool, as many voxels) is set; not available for a list.
   Places within(const at::Tensor& mask) const;
-  /// The list, int32 where that is enough.
+  /// The places as a list, int32 where that is enough.
   at::Tensor list() const;
 
  private:
@@ -34,9 +34,10 @@ class Places {
   uint64_t count_ = 0;
 };
 
-/// Where a label (C,[Z,]Y,X) is not 0; of several channels the first is the background.
+/// The places where a label (C,[Z,]Y,X) is not 0; of several channels the first is the background.
 Places foreground_of(const at::Tensor& label);
-/// Where it is of class `number`: that value of one channel, or not 0 in that of several.
+/// The places of class `number`: this value in a single channel, or not 0 in this one of several
+/// channels.
 Places class_of(const at::Tensor& label, int64_t number);
 
 }  // namespace cytra::data::spatial

@@ -15,8 +15,8 @@
 namespace cytra::data::spatial {
 namespace {
 
-/// numpy's floor_divide: floor(100 / 0.1) is 1000, but 100 holds 0.1 (a little more than that) only
-/// 999 times.
+/// Divides as numpy's floor_divide: floor(100 / 0.1) is 1000, but the binary number 0.1 is a
+/// little larger, and fits only 999 times.
 double floor_divide(double a, double b) {
   return std::round((a - std::fmod(a, b)) / b);
 }
@@ -60,7 +60,7 @@ class RandomMultiScaleCropd final : public Transform {
                                           : std::vector<double>{scale->as<double>()};
         numbers = per_dim("scales_dict", numbers, patch_shape.size());
         for (std::size_t d = 0; d < numbers.size(); ++d) {
-          // Below one voxel there would be nothing left of the crop.
+          // With less than one voxel the crop would be empty.
           if (!(numbers[d] * static_cast<double>(patch_shape[d]) >= 1)) {
             throw ConfigError(
                 fmt::format("scales_dict: a scale of {} leaves nothing of patch_shape in '{}'",
@@ -78,7 +78,8 @@ class RandomMultiScaleCropd final : public Transform {
 
   void apply(Sample& sample, Rng& rng) const override {
     const std::size_t dims = options_.patch_shape.size();
-    std::vector<int64_t> starts(dims, INT64_MAX);  // so many first voxels are possible at scale 1
+    std::vector<int64_t> starts(dims, INT64_MAX);  // the number of possible first voxels at scale
+                                                   // 1
     for (const std::string& key : options_.keys) {
       if (options_.skips(sample, key)) continue;
       const at::Tensor& image = sample.stored(key);
@@ -100,8 +101,8 @@ class RandomMultiScaleCropd final : public Transform {
                           patch,
                           scale));
         }
-        // As the source: the last place is never drawn. `inside` binds above scale 1 only, where
-        // the source would return crops that are cut off.
+        // Like in the source, the last place is never drawn. `inside` binds above scale 1 only,
+        // where the source would return crops that are cut off.
         const auto possible = static_cast<int64_t>(std::min(room, inside + 1));
         starts[d] = std::min(starts[d], std::max<int64_t>(possible, 1));
       }
@@ -123,7 +124,8 @@ class RandomMultiScaleCropd final : public Transform {
   }
 
  private:
-  /// Dimensions of the patch that the image does not have: a plane takes the (Y,X) of a 3D patch.
+  /// The number of the patch's dimensions that the image does not have: a plane uses (Y,X) of a 3D
+  /// patch.
   std::size_t skipped(const at::Tensor& image,
                       const std::string& key,
                       const std::string& id) const {

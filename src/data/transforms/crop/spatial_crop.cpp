@@ -11,7 +11,7 @@
 namespace cytra::data::spatial {
 namespace {
 
-/// The same box out of every key. start, size: per spatial dimension.
+/// Crops every key to the same box. start, size: per spatial dimension.
 void crop_all(const KeyOptions& options,
               Sample& sample,
               const std::vector<int64_t>& start,
@@ -134,7 +134,7 @@ class RandSpatialCropSamplesd final : public Transform {
   }
 
  private:
-  /// Beyond the image: the image's size.
+  /// The size of the crop, at most the image's.
   static std::vector<int64_t> size_of(const char* place,
                                       const std::vector<int64_t>& given,
                                       const std::vector<int64_t>& image) {

@@ -28,7 +28,7 @@ struct PadOptions : KeyOptions {
     check_choices("mode", mode, kPadModes);
     check_per_key("mode", mode, *this);
   }
-  /// widths_of(an image's size): what it gets.
+  /// Pads every key. widths_of(an image's size) is the padding of it.
   template <class F>
   void pad_all(Sample& sample, const F& widths_of) const {
     if (is_large_enough(sample, widths_of)) return;
@@ -42,7 +42,7 @@ struct PadOptions : KeyOptions {
   }
 
  private:
-  /// No key gets a voxel: what is not read yet need not be.
+  /// Whether no key gets a voxel: then images that are not read yet need not be read.
   template <class F>
   bool is_large_enough(Sample& sample, const F& widths_of) const {
     for (const std::string& key : keys) {
@@ -178,7 +178,7 @@ class ResizeWithPadOrCropd final : public Transform {
       return crop(image, start, size);
     });
     options_.pad_all(sample, [&](at::IntArrayRef now) {
-      // What <= 0 stands for is the size that the image has now.
+      // A size <= 0 means the image's present size.
       return widths_to(now, size_of(now), options_.method == "end");
     });
   }

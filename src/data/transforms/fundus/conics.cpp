@@ -15,11 +15,11 @@ constexpr int kRounds = 8;       // of a refinement; it converges in three or fo
 constexpr int kSelections = 3;   // of inliers after a fit
 constexpr double kBetter = 0.8;  // an ellipse's cost, as a share of the circle's, to be taken
 
-/// a x^2 + b x y + c y^2 + d x + e y = 1: any ellipse around the origin.
+/// The conic a x^2 + b x y + c y^2 + d x + e y = 1: any ellipse around the origin.
 template <class T>
 using Conic = std::array<T, 5>;
 
-/// x of matrix x = right, by elimination with pivots. None: singular.
+/// Solves matrix x = right by elimination with pivots. None where the matrix is singular.
 template <class T, std::size_t N>
 std::optional<std::array<T, N>> solve(std::array<std::array<T, N>, N> matrix,
                                       std::array<T, N> right) {
@@ -44,7 +44,7 @@ std::optional<std::array<T, N>> solve(std::array<std::array<T, N>, N> matrix,
   return right;
 }
 
-/// Least squares: rows are added, with weights, to N normal equations.
+/// Solves least squares: rows are added, with weights, to N normal equations.
 template <std::size_t N>
 struct Normal {
   std::array<std::array<double, N>, N> matrix{};
@@ -58,7 +58,7 @@ struct Normal {
   std::optional<std::array<double, N>> solution() const { return solve(matrix, right); }
 };
 
-/// Points about their mean, in units of their mean distance from it.
+/// The frame of points: their mean, and their mean distance from it as the unit.
 struct Frame {
   double x = 0, y = 0, unit = 0;
   explicit Frame(const std::vector<Point>& points) {
@@ -89,7 +89,7 @@ Ellipse ellipse_of(const Conic<double>& q) {
   Ellipse ellipse;
   ellipse.x = (b * e - 2 * c * d) / determinant;
   ellipse.y = (b * d - 2 * a * e) / determinant;
-  // About its centre: a u^2 + b u v + c v^2 = scale, whose axes are those of the matrix.
+  // The conic about its centre: a u^2 + b u v + c v^2 = scale, whose axes are those of the matrix.
   const double scale = 1 - (d * ellipse.x + e * ellipse.y) / 2;
   const double mean = (a + c) / 2, spread = std::hypot(a - c, b) / 2;
   const double low = scale / (mean + spread), high = scale / (mean - spread);  // squared
@@ -102,7 +102,7 @@ Ellipse ellipse_of(const Conic<double>& q) {
   return ellipse;
 }
 
-/// Squared distance to first order.
+/// The squared distance to first order.
 template <class T>
 T squared(const Conic<T>& q, T x, T y) {
   const T value = (q[0] * x + q[1] * y + q[3]) * x + (q[2] * y + q[4]) * y - 1;
@@ -110,7 +110,8 @@ T squared(const Conic<T>& q, T x, T y) {
   return value * value / std::max(gx * gx + gy * gy, T(1e-20));
 }
 
-/// The circle through three points as a conic around the origin. None: on a line, or not around it.
+/// The circle through three points as a conic around the origin. None where they are on a line, or
+/// the circle is not around the origin.
 std::optional<Conic<float>> circle_through(const std::array<Point, 3>& p) {
   std::array<std::array<float, 3>, 3> matrix{};
   std::array<float, 3> right{};
@@ -135,7 +136,7 @@ std::optional<Conic<float>> ellipse_through(const std::array<Point, 5>& p) {
   return solve(matrix, right);
 }
 
-/// What a candidate may be, and how well the points agree, in units of the frame.
+/// The limits of a candidate, and its cost for the points, in units of the frame.
 class Judge {
  public:
   Judge(const std::vector<Point>& points, double unit, const RansacOptions& options)
@@ -147,7 +148,7 @@ class Judge {
   double tolerance(const Ellipse& e) const {
     return std::max(options_.tolerance * std::sqrt(e.major * e.minor), 1 / unit_);
   }
-  /// Sum over the points of the squared distance, at most the tolerance's.
+  /// The sum over the points of the squared distance, each at most that of the tolerance.
   float cost(const Conic<float>& conic, const Ellipse& ellipse) const {
     const auto most = static_cast<float>(tolerance(ellipse) * tolerance(ellipse));
     float sum = 0;
@@ -188,7 +189,7 @@ std::optional<Candidate> draw_best(const std::vector<Point>& points,
   return best;
 }
 
-/// Of `points` and an ellipse in the same units.
+/// The inliers among `points` of an ellipse in the same units.
 std::vector<std::size_t> inliers_of(const Ellipse& ellipse,
                                     const std::vector<Point>& points,
                                     double tolerance) {
@@ -222,7 +223,7 @@ Consensus refine(Ellipse ellipse,
   return found;
 }
 
-/// What draw_best() minimises, for the result of a refinement.
+/// The cost that draw_best() minimises, for the result of a refinement.
 double cost_of(const Consensus& found, const Judge& judge, std::size_t points) {
   const double share = found.rms / judge.tolerance(found.ellipse);
   const auto inliers = static_cast<double>(found.inliers.size());

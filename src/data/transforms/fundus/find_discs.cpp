@@ -25,7 +25,8 @@ constexpr double kBorder = 3;               // pixels from the image's border th
 constexpr double kRim = 0.05;               // of the radius
 constexpr double kFullOutline = 0.6;        // of the rays, that an ellipse needs
 
-/// (N,1,h,w) float32: the mean of the channels and of blocks of pixels, slightly smoothed.
+/// The searched images, (N,1,h,w) float32: the mean of the channels and of blocks of pixels,
+/// slightly smoothed.
 struct Searched {
   at::Tensor image;
   int64_t block = 1;
@@ -36,7 +37,8 @@ Searched searched(const at::Tensor& images) {
   const int64_t side = std::max(images.size(2), images.size(3));
   Searched small;
   small.block = std::max<int64_t>(1, (side + kSide - 1) / kSide);
-  // Of a larger block four pixels stand for all: most of the time would go into reading them.
+  // In a larger block four pixels represent all of them, as most of the time would be spent on
+  // reading.
   const int64_t step = small.block < 4 ? 1 : (small.block + 1) / 2;
   if (step > 1) small.block = 2 * step;
   const int64_t pool = small.block / step;
@@ -48,8 +50,8 @@ Searched searched(const at::Tensor& images) {
   return small;
 }
 
-/// Counts of (N,pixels) in levels from low to high, (N); what lies above is the highest. (N,levels)
-/// on the CPU.
+/// The histograms of (N,pixels) in levels from low to high, each (N); values above count as the
+/// highest. The result is (N,levels) on the CPU.
 at::Tensor histograms_of(const at::Tensor& flat, const at::Tensor& low, const at::Tensor& high) {
   const int64_t count = flat.size(0);
   const at::Tensor step = ((high - low) / kLevels).clamp_min(1e-30).unsqueeze(1);
@@ -62,8 +64,8 @@ at::Tensor histograms_of(const at::Tensor& flat, const at::Tensor& low, const at
       .contiguous();
 }
 
-/// The value that all but kBrightest lie below: letters and reflections are brighter by far than a
-/// dark retina. (N).
+/// The value, (N), below which all pixels except the share kBrightest are: letters and reflections
+/// are much brighter than a dark retina.
 at::Tensor bright_end(const at::Tensor& flat, const at::Tensor& low, const at::Tensor& high) {
   const at::Tensor shares =
       histograms_of(flat, low, high).cumsum(1) / static_cast<double>(flat.size(1));
@@ -71,7 +73,7 @@ at::Tensor bright_end(const at::Tensor& flat, const at::Tensor& low, const at::T
   return low + (high - low) * (levels / kLevels).to(low.device());
 }
 
-/// Otsu's threshold of each histogram, as a level: what is above belongs to the brighter class.
+/// Otsu's threshold of each histogram, as a level: values above it belong to the brighter class.
 std::vector<int64_t> otsu(const at::Tensor& counts) {
   std::vector<int64_t> levels;
   for (int64_t n = 0; n < counts.size(0); ++n) {
@@ -100,7 +102,7 @@ std::vector<int64_t> otsu(const at::Tensor& counts) {
   return levels;
 }
 
-/// Of each image, (N) float32.
+/// The levels of each image, (N) float32.
 struct Levels {
   at::Tensor surround, disc, noise;
 };
@@ -122,14 +124,15 @@ Levels levels_of(const at::Tensor& image, const at::Tensor& flat) {
       corners.push_back(image.narrow(2, y, dy).narrow(3, x, dx).mean({1, 2, 3}));
   }
   levels.surround = at::stack(corners).amin(0);
-  // The median of the differences of neighbours is that of the noise, not of edges; smoothing over
-  // 3 x 3 leaves a third of it, and neighbours share two thirds of what they are made of.
+  // The median difference of neighbours measures the noise, not edges. Smoothing over 3 x 3 leaves
+  // a third of the noise, and neighbours share two thirds of their pixels.
   const at::Tensor jumps = (image.narrow(3, 1, w - 1) - image.narrow(3, 0, w - 1)).abs();
   levels.noise = std::get<0>(jumps.flatten(1).median(1)) * 1.4826F;
   return levels;
 }
 
-/// Where rays from the middle of what is bright end: (N,R) distances, 0 where there is no edge.
+/// Rays from the middle of the bright area: (N,R) distances of their ends, 0 where there is no
+/// edge.
 struct Rays {
   at::Tensor y, x;          // (N) middle
   at::Tensor sine, cosine;  // (R)
@@ -163,7 +166,7 @@ Rays cast(const at::Tensor& image, const at::Tensor& threshold) {
   // The outermost bright pixel of the ray, and the pixel of the image's border.
   const at::Tensor last = (is_bright.to(at::kFloat) * r).amax(2);
   const at::Tensor border = (is_within.to(at::kFloat) * r).amax(2);
-  // The edge is where the ray passes the middle between what lies on its two sides.
+  // The edge is where the ray passes the mean of the values on its two sides.
   const at::Tensor around = at::arange(-kBefore, kAfter + 1, options.dtype(at::kLong));
   const at::Tensor index = (last.to(at::kLong).unsqueeze(2) + around).clamp(0, far - 1);
   const at::Tensor profile = values.gather(2, index);
@@ -209,7 +212,7 @@ std::vector<Ends> ends_of(const Rays& rays) {
   return ends;
 }
 
-/// The first and last place of a profile that is at least half full. -1: none is.
+/// The first and last place of a profile that is at least half full; -1 where none is.
 std::pair<int64_t, int64_t> full_range(const float* full, const float* all, int64_t length) {
   int64_t first = -1, last = -1;
   for (int64_t i = 0; i < length; ++i) {
@@ -220,8 +223,8 @@ std::pair<int64_t, int64_t> full_range(const float* full, const float* all, int6
   return {first, last};
 }
 
-/// Fills in what the image shows of the discs: rows and columns at which less than half of a disc
-/// is bright are a bar over it.
+/// Fills in the visible part of the discs: rows and columns in which less than half of a disc is
+/// bright are taken for a bar over it.
 void find_borders(const Searched& small,
                   const at::Tensor& threshold,
                   int64_t height,
@@ -263,7 +266,7 @@ void find_borders(const Searched& small,
     const double cosine = std::cos(disc.angle), sine = std::sin(disc.angle);
     const double ey = std::hypot(disc.major * sine, disc.minor * cosine);
     const double ex = std::hypot(disc.major * cosine, disc.minor * sine);
-    // The light falls off at the rim: less than this is no bar.
+    // The light falls off at the rim, so a narrower dark part is no bar.
     const double rim = kRim * disc.radius();
     const auto border = [&](int64_t found, double outline, double end, bool is_first) {
       const double place = static_cast<double>(found) * side + (is_first ? 0 : side - 1);
@@ -370,7 +373,7 @@ std::vector<Disc> find_discs(const at::Tensor& images, const DiscOptions& option
       disc.state = DiscState::few_inliers;
       continue;
     }
-    // The centre of a block of pixels lies between them.
+    // The centre of a block of pixels is between them.
     disc.x = found.ellipse.x * block + small.shift;
     disc.y = found.ellipse.y * block + small.shift;
     disc.major = found.ellipse.major * block;

@@ -1,5 +1,5 @@
 #pragma once
-// Where the bright disc of a photograph of the retina lies. docs/fundus.md
+// Finds the bright disc in a photograph of the retina. docs/fundus.md
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,23 +12,24 @@ namespace cytra::data::fundus {
 enum class DiscState { found, too_dark, few_edges, few_inliers };
 const char* name_of(DiscState state);  // "found", "too dark", ...
 
-/// Pixels, whose centres have whole numbers. A circle when major equals minor.
+/// A disc, in pixels, whose centres have whole numbers. It is a circle when major equals minor.
 struct Disc {
   DiscState state = DiscState::found;
-  double y = 0, x = 0;          // centre; may lie beyond the image
+  double y = 0, x = 0;          // centre; may be outside of the image
   double major = 0, minor = 0;  // semi axes
   double angle = 0;             // radians of the major axis, from x towards y, 0 to pi
   double rms = 0;               // distance of the inliers from the outline
-  // What the image shows of it: pixels of the first and last row and column, after those that the
-  // image's border or a bar of black has cut off.
+  // The visible part: the first and last row and column of pixels that the image's border or a
+  // black bar has not cut off.
   double top = 0, bottom = 0, left = 0, right = 0;
-  int64_t rays = 0, edges = 0, inliers = 0;  // sent out; ended at an edge; at the outline
-  double contrast = 0;      // of the disc against its surround, in the image's units
-  double noise = 0;         // of a pixel of the search, likewise
-  int64_t min_inliers = 0;  // that were asked for
+  int64_t rays = 0, edges = 0, inliers = 0;  // number of rays; of rays that end at an edge; of
+                                             // those at the outline
+  double contrast = 0;      // between the disc and its surround, in the image's units
+  double noise = 0;         // of a pixel of the search, in the image's units
+  int64_t min_inliers = 0;  // the least number that is required
   double radius() const;    // of the circle of the same area
   bool is_found() const { return state == DiscState::found; }
-  /// What is wrong, with the numbers; "" when it was found.
+  /// Why the disc was not found, with the numbers; "" when it was found.
   std::string problem() const;
 };
 
@@ -53,11 +54,11 @@ struct DiscOptions {
   }
 };
 
-/// The retina in each image: edges along rays from the middle of the bright area, then the circle
-/// or ellipse that most of them lie on (RANSAC). Where the image cuts the disc off (at its border,
-/// or by bars of black), the rest of the outline decides. The edges are found on the images'
-/// device for all of them at once; what follows, 512 points an image, on the CPU in float32.
-/// Shape: (N,C,H,W), any type and channels, 32 pixels a side or more. Throws: DataError.
+/// Finds the retina in each image: edges along rays from the middle of the bright area, then the
+/// circle or ellipse that most of them are on (RANSAC). Where the image cuts the disc off (at its
+/// border, or by bars of black), the rest of the outline decides. The edges of all images are
+/// found together on their device; the rest, with 512 points per image, is done on the CPU in
+/// float32. Shape: (N,C,H,W), any type and channels, 32 pixels a side or more. Throws: DataError.
 std::vector<Disc> find_discs(const at::Tensor& images, const DiscOptions& options);
 
 }  // namespace cytra::data::fundus

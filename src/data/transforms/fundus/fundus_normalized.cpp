@@ -12,8 +12,8 @@
 namespace cytra::data::fundus {
 namespace {
 
-/// The first key decides where the disc is. Where voxels go is kept in the geometries, so that
-/// `predict.original_grid` undoes it.
+/// Brings the disc, which is searched in the first key, to its place. The geometries follow, so
+/// that `predict.original_grid` can undo it.
 class FundusNormalized final : public Transform {
  public:
   struct Options : spatial::KeyOptions, DiscOptions {

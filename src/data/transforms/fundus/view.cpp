@@ -16,10 +16,11 @@ namespace cytra::data::fundus {
 namespace {
 
 constexpr double kTaps = 3;      // sigmas to both sides
-constexpr double kFinest = 4;    // pixels of a sigma that is computed
-constexpr double kLeast = 1e-3;  // of the mask's blur, where there is nothing to divide
+constexpr double kFinest = 4;    // least sigma in pixels for the computation
+constexpr double kLeast = 1e-3;  // least value of the mask's blur to divide by
 
-/// Tensors that are the same for all batches, by what they depend on; the last few.
+/// Keeps the last few tensors that are the same for all batches, by the values that they depend
+/// on.
 template <class Key>
 class Kept {
  public:
@@ -42,7 +43,7 @@ double radius_of(const View& view) {
   return view.fill * static_cast<double>(view.size) / 2;
 }
 
-/// Image = matrix @ view, as numbers: y = m[0] y' + m[1] x' + m[2], x likewise.
+/// The map image = matrix @ view, as numbers: y = m[0] y' + m[1] x' + m[2], and x in the same way.
 using Rows = std::array<double, 6>;
 
 Rows rows_of(const Disc& disc, const View& view) {
@@ -62,7 +63,8 @@ Rows inverse(const Rows& m) {
   return {a, b, -(a * m[2] + b * m[5]), c, d, -(c * m[2] + d * m[5])};
 }
 
-/// Where the pixels of `height` x `width` images come from, y and x: (N,height,width) each.
+/// The source positions of the pixels of `height` x `width` images, y and x: (N,height,width)
+/// each.
 std::pair<at::Tensor, at::Tensor> sources(const std::vector<Rows>& matrices,
                                           int64_t height,
                                           int64_t width,
@@ -78,7 +80,7 @@ std::pair<at::Tensor, at::Tensor> sources(const std::vector<Rows>& matrices,
   return {row(0), row(3)};
 }
 
-/// The images' values at pixels; 0 outside.
+/// Samples the images at positions; 0 outside.
 at::Tensor sample(const at::Tensor& images,
                   const std::vector<Rows>& matrices,
                   int64_t height,
@@ -100,8 +102,8 @@ at::Tensor gaussian(double sigma, const at::TensorOptions& options) {
   return (kernel / kernel.sum()).to(options);
 }
 
-/// Along a dimension, 0 beyond the border, as a sum of shifted images: on a CPU a tenth of the time
-/// of oneDNN's convolution, which wants 16 channels.
+/// Blurs along a dimension, with 0 beyond the border, by a sum of shifted images: on a CPU this
+/// takes a tenth of the time of oneDNN's convolution, which is made for 16 channels.
 at::Tensor blur_by_shifts(const at::Tensor& images, const at::Tensor& kernel, int64_t dimension) {
   const int64_t reach = kernel.size(0) / 2, length = images.size(dimension);
   const float* weight = kernel.const_data_ptr<float>() + reach;
@@ -114,7 +116,7 @@ at::Tensor blur_by_shifts(const at::Tensor& images, const at::Tensor& kernel, in
   return sum;
 }
 
-/// Float32 images; on a GPU in float16.
+/// Blurs float32 images; on a GPU in float16.
 at::Tensor blur(const at::Tensor& images, double sigma) {
   static Kept<std::tuple<double, std::string>> kernels;
   const c10::Device device = images.device();
@@ -141,7 +143,8 @@ at::Tensor to_view(const at::Tensor& images,
                    const std::vector<Disc>& discs,
                    const View& view,
                    bool is_nearest) {
-  // Discs that are shrunk alike go together: means over blocks of as many pixels come first.
+  // Discs that are reduced by the same factor are treated together: means over blocks of as many
+  // pixels come first.
   std::map<int64_t, std::vector<int64_t>> by_block;
   for (std::size_t n = 0; n < discs.size(); ++n) {
     const double shrink = is_nearest ? 1 : discs[n].minor / radius_of(view);
@@ -157,7 +160,7 @@ at::Tensor to_view(const at::Tensor& images,
     for (const int64_t n : members) {
       Rows rows = rows_of(discs[static_cast<std::size_t>(n)], view);
       for (double& number : rows) number /= static_cast<double>(block);
-      // The centre of a block lies between its pixels.
+      // The centre of a block is between its pixels.
       rows[2] -= static_cast<double>(block - 1) / 2 / static_cast<double>(block);
       rows[5] -= static_cast<double>(block - 1) / 2 / static_cast<double>(block);
       matrices.push_back(rows);
@@ -199,7 +202,7 @@ at::Tensor mask_of(const std::vector<Disc>& discs,
   std::vector<float> borders;
   for (const Disc& disc : discs) {
     matrices.push_back(rows_of(disc, view));
-    // Half a pixel, and the rim of what is cut off.
+    // Half a pixel, and the rim at cut edges, are excluded.
     const double rim = margin * disc.radius() - 0.5;
     for (const double border :
          {disc.top + rim, disc.bottom - rim, disc.left + rim, disc.right - rim})
@@ -224,7 +227,7 @@ at::Tensor enhance(const at::Tensor& views,
   int64_t block = std::max<int64_t>(1, static_cast<int64_t>(pixels / kFinest));
   while (view.size % block != 0) --block;
   const auto side = static_cast<double>(block);
-  // The blocks' mean and the way back between their centres blur, too: block^2 (1/12 + 1/6).
+  // The blocks' mean and the interpolation between their centres blur, too: block^2 (1/12 + 1/6).
   const double rest =
       std::sqrt(std::max(0.25, pixels * pixels / (side * side) - (block > 1 ? 0.25 : 0)));
   const at::Tensor shown = views.to(at::kFloat) * mask;

@@ -1,4 +1,4 @@
-// Activationsd: probabilities out of logits. Source: monai.transforms.Activationsd.
+// Activationsd: makes probabilities from logits. Source: monai.transforms.Activationsd.
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {

@@ -6,7 +6,7 @@
 namespace cytra::data {
 namespace {
 
-/// Of images (N,...), each with a gamma of its own: (N,1,...).
+/// Adjusts images (N,...), each with its own gamma: (N,1,...).
 at::Tensor adjust(const at::Tensor& given,
                   const at::Tensor& gamma,
                   bool invert,

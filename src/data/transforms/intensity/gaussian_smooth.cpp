@@ -1,6 +1,6 @@
 // GaussianSmoothd, GaussianSharpend and their random forms. Source: monai.transforms.{
-// GaussianSmoothd, RandGaussianSmoothd, GaussianSharpend, RandGaussianSharpend}. Trap: MONAI's x is
-// the first spatial axis, which is Z of a stack (Y of a plane), its z the last, X.
+// GaussianSmoothd, RandGaussianSmoothd, GaussianSharpend, RandGaussianSharpend}. Caution: MONAI's
+// x is the first spatial axis, which is Z of a stack (Y of a plane), and its z is the last, X.
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
 #include "data/transforms/gaussian_filter.h"
@@ -59,7 +59,7 @@ struct GaussianSharpend : KeyOptions {
 };
 CYTRA_REGISTER(Transform, PerKey<GaussianSharpend>, "GaussianSharpend");
 
-/// The sigmas of an image's axes out of those for x, y and z.
+/// The sigmas of an image's axes, from those for x, y and z.
 std::vector<double> for_axes(std::vector<double> sigma, const at::Tensor& image) {
   sigma.resize(static_cast<std::size_t>(image.dim() - 1));
   return sigma;

@@ -7,7 +7,7 @@
 namespace cytra::data {
 namespace {
 
-/// curve(value) of every value.
+/// Applies curve(value) to every value.
 template <class Curve>
 at::Tensor map_values(const at::Tensor& image, const Curve& curve) {
   const at::Tensor in = image.contiguous();
@@ -17,7 +17,7 @@ at::Tensor map_values(const at::Tensor& image, const Curve& curve) {
   return out;
 }
 
-/// numpy.histogram of float32 values: edges and indices in float32, as there.
+/// A histogram like numpy.histogram of float32 values, with edges and indices in float32.
 class Histogram {
  public:
   Histogram(const at::Tensor& values, int64_t bins) : counts_(static_cast<std::size_t>(bins)) {
@@ -35,7 +35,7 @@ class Histogram {
     for (int64_t i = 0; i < flat.numel(); ++i) {
       const float place = (data[i] - first) / (last - first) * static_cast<float>(bins);
       auto bin = std::min(static_cast<std::size_t>(place), highest);
-      // Rounding may put a value beside its bin.
+      // Rounding may put a value into a bin next to its own.
       if (data[i] < edges_[bin]) {
         --bin;
       } else if (bin < highest && data[i] >= edges_[bin + 1]) {
@@ -50,7 +50,7 @@ class Histogram {
       centers.push_back((edges_[i] + edges_[i + 1]) / 2);
     return centers;
   }
-  /// Counts up to each bin, scaled to low..high.
+  /// The cumulated counts up to each bin, scaled to low..high.
   std::vector<double> cumulated(double low, double high) const {
     std::vector<double> sums;
     double sum = 0;
@@ -66,7 +66,7 @@ class Histogram {
   std::vector<float> edges_;
 };
 
-/// The line through (x, y) at `value`; constant beyond the ends. x ascends.
+/// The value at `value` of the polyline through (x, y); constant beyond the ends. x ascends.
 double interpolate(const std::vector<double>& x, const std::vector<double>& y, double value) {
   if (value <= x.front()) return y.front();
   if (value >= x.back()) return y.back();
@@ -141,7 +141,7 @@ struct RandHistogramShiftd : RandKeyOptions {
     for (std::size_t i = 0; i < count; ++i)
       x.push_back(static_cast<double>(i) / static_cast<double>(count - 1));
     std::vector<double> y = x;
-    // Each between the one before, already drawn, and the one after: the curve never falls.
+    // Each is between the one before, already drawn, and the one after: the curve never falls.
     for (std::size_t i = 1; i + 1 < count; ++i) y[i] = rng.uniform(y[i - 1], y[i + 1]);
     return [x, y](const at::Tensor& image) {
       const double low = image.min().item<float>(), range = image.max().item<float>() - low;

@@ -14,7 +14,7 @@ struct Moments {
   double deviation() const { return std::sqrt(std::max(squares, 0.0) / count); }
 };
 
-/// Of both together. Source: Chan, Golub, LeVeque, "Updating formulae", 1979.
+/// The moments of both together. Source: Chan, Golub, LeVeque, "Updating formulae", 1979.
 Moments merged(const Moments& a, const Moments& b) {
   const double count = a.count + b.count, step = b.mean - a.mean;
   if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
@@ -23,14 +23,16 @@ Moments merged(const Moments& a, const Moments& b) {
           a.squares + b.squares + step * step * a.count * b.count / count};
 }
 
-/// Of all values, or of those that are not 0; however they are handed in, to the same bit. One
-/// pass, in double: a float sum over 10^8 voxels is off by more than the peer's tolerance. Lanes,
-/// for the compiler has no leave to reorder a sum.
+/// Sums the moments of all values, or of those that are not 0. The result is the same to the bit,
+/// however the values are divided into calls. It takes one pass, in double, as the error of a
+/// float sum over 10^8 voxels exceeds MONAI's tolerance; in lanes, as the compiler may not reorder
+/// a sum.
 class MomentSums {
  public:
   template <bool kNonzero>
   void add(const float* values, int64_t count) {
-    if (added_ == 0 && count > 0) shift_ = values[0];  // squares of differences, not large values
+    if (added_ == 0 && count > 0) shift_ = values[0];  // so squares are of differences, not of
+                                                       // large values
     int64_t i = 0;
     for (; i < count && (added_ + i) % kLanes != 0; ++i) add_one<kNonzero>(added_ + i, values[i]);
     for (; i + kLanes <= count; i += kLanes) {
@@ -103,7 +105,7 @@ struct NormalizeIntensityd : KeyOptions {
   struct Numbers {
     float mean, scale;  // result = (value - mean) * scale
   };
-  /// Of each channel when channel_wise, else of the image.
+  /// The moments of each channel when channel_wise, else of the image.
   template <bool kNonzero>
   std::vector<Moments> moments_of(const Scan& scan) const {
     std::vector<MomentSums> sums;
@@ -128,7 +130,7 @@ struct NormalizeIntensityd : KeyOptions {
     }
     return moments;
   }
-  /// `moments`: empty where the options have both numbers.
+  /// Normalises the image. `moments`: empty where the options have both numbers.
   at::Tensor changed(const at::Tensor& in, const std::vector<Moments>& moments) const {
     for (const std::size_t numbers : {subtrahend.size(), divisor.size()}) {
       if (numbers > 1 && static_cast<int64_t>(numbers) != in.size(0)) {

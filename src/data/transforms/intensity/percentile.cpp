@@ -12,8 +12,8 @@
 namespace cytra::data {
 namespace {
 
-/// A fractional rank among `count` values. The peer computes ranks and weights as floats up to a
-/// million values, where a rank is off by up to 1/32.
+/// A fractional rank among `count` values. Up to a million values, MONAI computes ranks and
+/// weights as floats, so that a rank is wrong by up to 1/32.
 struct Rank {
   Rank(double q, std::size_t count) : is_double(count > kLargest) {
     const std::size_t last = count - 1;
@@ -35,10 +35,10 @@ struct Rank {
                                                  : high - (high - low) * (1 - weight));
   }
   bool is_double;
-  double rank;  // of a float, where those are taken
+  double rank;  // computed as a float, where MONAI does so
 };
 
-/// Order is kept: of two values the smaller has the smaller key.
+/// An integer key of a value that keeps the order: the smaller value has the smaller key.
 uint32_t key_of(float value) {
   uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);

@@ -9,8 +9,8 @@ namespace cytra::data {
 /// percentile(): torch.quantile up to a million values, numpy.percentile beyond.
 float percentile(const at::Tensor& image, double q);
 
-/// The same of an image that is read by rows, by two scans: for each channel when `channel_wise`,
-/// else for the whole image, one number for each of `q`.
+/// The percentiles of an image that is read by rows, in two scans: for each channel when
+/// `channel_wise`, else for the whole image, one number for each of `q`.
 std::vector<std::vector<float>> percentiles(const Scan& scan,
                                             bool channel_wise,
                                             const std::vector<double>& q);

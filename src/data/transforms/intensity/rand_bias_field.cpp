@@ -35,7 +35,8 @@ struct RandBiasFieldd : RandKeyOptions {
     at::Tensor coefficients =
         at::zeros(std::vector<int64_t>(static_cast<std::size_t>(axes), side), at::kDouble);
     const Range range(coeff_range, 0);
-    // The coefficients MONAI fills: the lower triangle of a plane, i + j + k <= degree of a stack.
+    // These are the coefficients that MONAI sets: the lower triangle of a plane, i + j + k <=
+    // degree of a stack.
     for (int64_t i = 0; i < side; ++i) {
       for (int64_t j = 0; j < (axes == 2 ? i + 1 : side - i); ++j) {
         if (axes == 2) coefficients[i][j] = range.draw(rng);

@@ -126,7 +126,8 @@ struct RandCoarseDropoutd : CoarseOptions {
 CYTRA_REGISTER(Transform, RandPerKey<RandCoarseDropoutd>, "RandCoarseDropoutd");
 
 struct RandCoarseShuffled : CoarseOptions {
-  /// The same boxes for all keys; each channel of each key has an order of its own, as in MONAI.
+  /// Draws the same boxes for all keys; each channel of each key is shuffled in its own order, as
+  /// in MONAI.
   auto draw(Rng& rng, const at::Tensor& first) const {
     return [&rng, boxes = draw_boxes(rng, first)](const at::Tensor& image) {
       at::Tensor result = image.clone();

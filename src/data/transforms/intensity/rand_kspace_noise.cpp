@@ -61,7 +61,7 @@ struct RandKSpaceSpikeNoised : RandKeyOptions {
     v("channel_wise", channel_wise, "a place for each channel");
   }
   void check() {
-    // `[10, 12]` reads as two lists of one number.
+    // `[10, 12]` is read as two lists of one number.
     if (intensity_range.size() == 2 && intensity_range[0].size() == 1 &&
         intensity_range[1].size() == 1)
       intensity_range = {{intensity_range[0][0], intensity_range[1][0]}};
@@ -70,7 +70,7 @@ struct RandKSpaceSpikeNoised : RandKeyOptions {
       throw ConfigError("intensity_range: expected one pair unless channel_wise is true");
   }
 
-  /// Every key gets spikes of its own.
+  /// Draws the spikes; every key gets its own.
   auto draw(Rng& rng, const at::Tensor&) const {
     return [this, &rng](const at::Tensor& image) {
       const at::Tensor kspace = to_kspace(image);

@@ -94,7 +94,7 @@ struct RandRicianNoised : RandKeyOptions {
     if (!channel_wise && (mean.size() > 1 || std.size() > 1))
       throw ConfigError("mean, std: expected one number each unless channel_wise is true");
   }
-  /// Every key gets noise of its own.
+  /// Draws the noise; every key gets its own.
   auto draw(Rng& rng, const at::Tensor&) const {
     return [this, &rng](const at::Tensor& image) {
       std::size_t channel = 0;

@@ -1,4 +1,4 @@
-// RandSimulateLowResolutiond: fewer voxels and back. Source:
+// RandSimulateLowResolutiond: reduces the number of voxels and restores it. Source:
 // monai.transforms.RandSimulateLowResolutiond.
 #include <cmath>
 
@@ -32,7 +32,7 @@ struct RandSimulateLowResolutiond : RandKeyOptions {
       const std::vector<int64_t> size = image.sizes().slice(1).vec();
       std::vector<int64_t> small;
       for (const int64_t length : size) {
-        // To even on a tie, as numpy rounds.
+        // A tie is rounded to even, as by numpy.
         const double rounded = std::nearbyint(static_cast<double>(length) * zoom);
         small.push_back(std::max<int64_t>(1, static_cast<int64_t>(rounded)));
       }

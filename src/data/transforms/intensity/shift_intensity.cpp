@@ -41,7 +41,7 @@ struct RandShiftIntensityd : RandKeyOptions {
 };
 CYTRA_REGISTER(Transform, RandPerKey<RandShiftIntensityd>, "RandShiftIntensityd");
 
-/// x + factor * deviation, of all values or those that are not 0.
+/// Adds factor * deviation, where the deviation is that of all values or of those that are not 0.
 at::Tensor shift_by_deviation(const at::Tensor& part, double factor, bool nonzero) {
   if (!nonzero) return part + part.std(/*unbiased=*/false) * factor;
   const at::Tensor mask = part.ne(0);

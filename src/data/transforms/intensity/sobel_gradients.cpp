@@ -58,7 +58,7 @@ struct SobelGradientsd : KeyOptions {
     }
     return slope.squeeze(1);
   }
-  /// -1 0 1 or 1 2 1, smoothed by 1 2 1 until it is as long as it should be.
+  /// The kernel: -1 0 1 or 1 2 1, smoothed by 1 2 1 until it has the wanted length.
   at::Tensor kernel(bool is_slope) const {
     const at::Tensor smooth = at::tensor({1.f, 2.f, 1.f}).div(normalize_kernels ? 4 : 1);
     at::Tensor weights =

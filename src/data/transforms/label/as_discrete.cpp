@@ -1,5 +1,5 @@
-// AsDiscreted: classes out of scores, channels out of classes, 0 and 1 by a threshold, whole
-// numbers; in this order. Source: monai.transforms.AsDiscreted.
+// AsDiscreted: classes from scores, channels from classes, 0 and 1 by a threshold, whole numbers;
+// in this order. Source: monai.transforms.AsDiscreted.
 #include "ops/labels/as_discrete.h"
 
 #include "config/registry.h"

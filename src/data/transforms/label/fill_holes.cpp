@@ -1,4 +1,4 @@
-// FillHolesd: what a label encloses becomes that label. Source: monai.transforms.FillHolesd.
+// FillHolesd: voxels that a label encloses get that label. Source: monai.transforms.FillHolesd.
 #include "ops/labels/fill_holes.h"
 
 #include "data/transforms/label/with_keys.h"

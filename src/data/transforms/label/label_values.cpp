@@ -1,5 +1,5 @@
-// LabelFilterd, MapLabelValued: which labels there are, and their numbers. Source:
-// monai.transforms, the same names.
+// LabelFilterd, MapLabelValued: select labels, and change their numbers. Source: monai.transforms,
+// the same names.
 #include "data/transforms/per_key.h"
 
 namespace cytra::data {

@@ -1,4 +1,4 @@
-// RemoveSmallObjectsd: clears what covers few voxels. Source: monai.transforms.RemoveSmallObjectsd.
+// RemoveSmallObjectsd: clears objects of few voxels. Source: monai.transforms.RemoveSmallObjectsd.
 #include "data/transforms/label/with_keys.h"
 #include "ops/labels/remove_small.h"
 

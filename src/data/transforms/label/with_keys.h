@@ -3,7 +3,7 @@
 
 namespace cytra::data {
 
-/// An operation of ops/labels/ with the keys that it is done to.
+/// An operation of ops/labels/ with the keys that it is applied to.
 template <class Operation>
 struct WithKeys : KeyOptions, Operation {
   template <class V>

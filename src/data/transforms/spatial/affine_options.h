@@ -1,6 +1,6 @@
 #pragma once
-// What Affined, RandAffined and the elastic transforms share: options, and the draw of an affine
-// matrix. Source: monai.transforms.RandAffineGrid.
+// The common code of Affined, RandAffined and the elastic transforms: options, and the draw of an
+// affine matrix. Source: monai.transforms.RandAffineGrid.
 #include <ATen/core/Tensor.h>
 
 #include "data/transforms/resample.h"
@@ -10,8 +10,8 @@
 
 namespace cytra::data::spatial {
 
-/// How images are read at the points of a grid. `padding` is the default of padding_mode;
-/// `with_splines`: a mode may be a number, too.
+/// The options for sampling images at the points of a grid. `padding` is the default of
+/// padding_mode; `with_splines`: a mode may be a number, too.
 struct SampleOptions : KeyOptions {
   explicit SampleOptions(const char* padding = "reflection", bool with_splines = false)
       : padding_mode{padding}, splines(with_splines) {}
@@ -35,13 +35,13 @@ struct SampleOptions : KeyOptions {
     check_per_key("mode", mode, *this);
     check_per_key("padding_mode", padding_mode, *this);
   }
-  /// The geometries go where `matrix` takes points around the images' centres.
+  /// Changes the geometries by `matrix`, which acts about the images' centres.
   void follow(Sample& sample, const at::Tensor& matrix, at::IntArrayRef size) const {
     for (const std::string& key : keys) {
       const auto place = sample.geometries.find(key);
       if (place == sample.geometries.end() || !sample.has(key)) continue;
       const std::vector<int64_t> image = sample.size(key);
-      if (image.size() == size.size())  // else sample_all() tells
+      if (image.size() == size.size())  // else sample_all() throws
         move_voxels(place->second, about_centers(matrix, image, size));
     }
   }
@@ -60,7 +60,8 @@ struct SampleOptions : KeyOptions {
   }
 };
 
-/// Per parameter [low, high], or a for [-a, a]; those after the last given are left as they are.
+/// The ranges per parameter: [low, high], or a for [-a, a]; parameters after the last given one
+/// are not changed.
 using Ranges = std::vector<std::vector<double>>;
 
 struct RandAffineOptions : SampleOptions {
@@ -88,7 +89,7 @@ struct RandAffineOptions : SampleOptions {
       for (const std::vector<double>& range : *ranges) check_range("a range", range, true);
     }
   }
-  /// Of batches, whose samples keep their size.
+  /// Checks the options for batches, whose samples keep their size.
   void check_batch() const {
     if (!spatial_size.empty())
       throw ConfigError("spatial_size: a batch keeps its size, crop in data.transforms.train");

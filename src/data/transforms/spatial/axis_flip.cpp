@@ -13,7 +13,7 @@
 namespace cytra::data::spatial {
 namespace {
 
-/// turn_of(dimensions of an image): what is done to it.
+/// Turns every key; turn_of(dimensions of an image) is its turn.
 template <class F>
 void turn_all(const KeyOptions& options, Sample& sample, const F& turn_of) {
   options.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
@@ -89,7 +89,7 @@ class Rotate90d final : public Transform {
 };
 CYTRA_REGISTER(Transform, Rotate90d, "Rotate90d");
 
-// The random ones: draw(rng, dimensions of the first key) gives the turn of an image by its
+// The random transforms: draw(rng, dimensions of the first key) gives the turn of an image by its
 // dimensions.
 
 struct RandFlipd : FlipOptions {

@@ -17,7 +17,7 @@ std::vector<int64_t> control_points(const std::vector<int64_t>& size,
                                     const std::vector<double>& spacing) {
   std::vector<int64_t> points;
   for (std::size_t d = 0; d < size.size(); ++d) {
-    // float32 as the source: its rounding decides on one point more or less.
+    // float32 is used as in the source, as its rounding decides on one point more or less.
     const float steps = static_cast<float>(size[d] - 1) / static_cast<float>(2 * spacing[d]);
     const float half = size[d] % 2 == 0 ? std::ceil(steps + 0.5F) : std::ceil(steps);
     points.push_back(static_cast<int64_t>(half) * 2 + (size[d] % 2 == 0 ? 2 : 3));
@@ -73,7 +73,7 @@ at::Tensor distort_cells(const std::vector<int64_t>& size,
     double begin = 0;
     for (int64_t i = 0; i <= cells[d]; ++i) {
       const int64_t first = i * length, last = std::min(first + length, n);
-      // As the source: a cell that the image cuts off ends at the image's end.
+      // Like in the source, a cell that the image cuts off ends at the image's end.
       const double end = first + length > n ? static_cast<double>(n)
                                             : begin + static_cast<double>(length) *
                                                           steps[d][static_cast<std::size_t>(i)];

@@ -26,8 +26,8 @@ struct ElasticOptions : RandAffineOptions {
     RandAffineOptions::check();
     if (magnitude_range.size() != 2) throw ConfigError("magnitude_range: expected [low, high]");
   }
-  /// The size of the result when there is something to do; `chosen`: the draw says so. Throws:
-  /// DataError when the images are not of `dims`.
+  /// The size of the result when there is something to do; `chosen`: whether the draw decided to
+  /// deform. Throws: DataError when the images are not of `dims`.
   std::vector<int64_t> size_for(Sample& sample, std::size_t dims, bool chosen) const {
     const std::vector<int64_t> image = first_size(sample);
     if (image.empty()) return {};
@@ -137,7 +137,7 @@ class Rand3DElasticd final : public Transform {
 };
 CYTRA_REGISTER(Transform, Rand3DElasticd, "Rand3DElasticd");
 
-/// What one sample of a batch draws.
+/// The numbers that one sample of a batch draws.
 struct Drawn {
   Rng::Span offsets;
   double magnitude, sigma;

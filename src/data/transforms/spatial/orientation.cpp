@@ -1,4 +1,4 @@
-// Orientationd: turns and mirrors a volume so that its axes go the way that is asked for. Source:
+// Orientationd: turns and mirrors a volume so that its axes have the wanted directions. Source:
 // monai.transforms.Orientationd.
 #include <algorithm>
 

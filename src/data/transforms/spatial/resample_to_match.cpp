@@ -1,5 +1,5 @@
-// ResampleToMatchd: brings images to the voxels of another image of the sample, by where both lie.
-// Source: monai.transforms.ResampleToMatchd.
+// ResampleToMatchd: brings images to the voxels of another image of the sample, by the places of
+// both. Source: monai.transforms.ResampleToMatchd.
 #include <utility>
 
 #include <ATen/ATen.h>

@@ -43,7 +43,7 @@ struct InterpolationOptions : KeyOptions {
   at::Tensor to_size(const at::Tensor& image, const Sizes& size, std::size_t key) const {
     return resize(image, size, of_key(mode, key), of_key(align_corners, key).value_or(false));
   }
-  /// The geometry after to_size().
+  /// Changes the geometry as to_size() changes the image.
   void follow(io::Geometry& geometry,
               at::IntArrayRef before,
               const Sizes& after,
@@ -59,7 +59,7 @@ struct InterpolationOptions : KeyOptions {
   }
 };
 
-/// In proportion, so that `extreme` voxels become `wanted`.
+/// The size scaled in proportion, so that `extreme` voxels become `wanted`.
 Sizes scaled(at::IntArrayRef now, int64_t wanted, int64_t extreme) {
   const double scale = static_cast<double>(wanted) / static_cast<double>(extreme);
   Sizes size = now.vec();
@@ -177,7 +177,8 @@ struct ZoomOptions : InterpolationOptions {
     check_choices("padding_mode", padding_mode, kPadModes);
     check_per_key("padding_mode", padding_mode, *this);
   }
-  /// factors: per spatial dimension of the first key; of others with one number.
+  /// Zooms every key. factors: one per spatial dimension of the first key; other keys may need a
+  /// single number.
   void zoom(Sample& sample, const std::vector<double>& factors) const {
     for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
       const Sizes now = image.sizes().slice(1).vec();
@@ -263,7 +264,8 @@ class RandZoomd final : public Transform {
     std::vector<double> factors;
     for (std::size_t d = 0; d < options_.min_zoom.size(); ++d)
       factors.push_back(rng.uniform(options_.min_zoom[d], options_.max_zoom[d]));
-    // As the source: of two numbers for a volume the first is for all dimensions but the last.
+    // Like in the source, the first of two numbers for a volume is for all dimensions except the
+    // last.
     if (factors.size() == 2 && options_.first_size(sample).size() == 3)
       factors.insert(factors.begin(), factors[0]);
     options_.zoom(sample, factors);

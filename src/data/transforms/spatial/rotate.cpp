@@ -34,7 +34,7 @@ struct RotateOptions : KeyOptions {
     check_per_key("padding_mode", padding_mode, *this);
     check_per_key("align_corners", align_corners, *this);
   }
-  /// angle: one number in 2D, in 3D one about each axis.
+  /// Rotates every key. angle: one number in 2D, in 3D one about each axis.
   void rotate_all(Sample& sample,
                   const std::vector<double>& angle,
                   const std::string& order) const {

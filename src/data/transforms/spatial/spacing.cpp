@@ -51,7 +51,7 @@ class Spacingd final : public Transform {
   void apply(Sample& sample, Rng&) const override {
     const auto& pixdim = options_.pixdim;
     const bool stays = std::all_of(pixdim.begin(), pixdim.end(), [](double mm) { return mm <= 0; });
-    if (stays && !options_.diagonal) return;  // even if nothing is known of it
+    if (stays && !options_.diagonal) return;  // even if the spacing is unknown
     options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const std::vector<int64_t> size = image.sizes().slice(1).vec();
       const std::vector<double> spacing = spacing_for(geometry, size.size());
@@ -72,7 +72,7 @@ class Spacingd final : public Transform {
  private:
   static constexpr double kTolerance = 1e-3;  // MONAI's AFFINE_TOL
 
-  /// Of the result, in mm.
+  /// The spacing of the result, in mm.
   std::vector<double> spacing_for(const io::Geometry& geometry, std::size_t dims) const {
     std::vector<double> spacing;
     for (std::size_t d = 0; d < dims; ++d) {
@@ -81,16 +81,16 @@ class Spacingd final : public Transform {
       if (!(now > 0)) {
         throw DataError("Spacingd needs the distance between voxels, which the file does not have");
       }
-      // MONAI leaves what differs by less than 0.001 mm; in a microscope's image that is
-      // everything, so below 1 mm the tolerance shrinks with the distance.
+      // MONAI keeps a spacing that differs by less than 0.001 mm; in a microscope's image that is
+      // everything, so below 1 mm the tolerance is proportional to the distance.
       const bool same = std::abs(wish - now) <= kTolerance * std::min(1.0, now);
       spacing.push_back(wish <= 0 || same ? now : wish);
     }
     return spacing;
   }
 
-  /// Millimetres that were meant as micrometres, or the other way round, leave one voxel of an
-  /// image, or more than any memory holds.
+  /// Checks for millimetres that were meant as micrometres, or the reverse: they would reduce an
+  /// image to one voxel, or need more memory than any machine has.
   static void check_units(const io::Geometry& geometry,
                           const std::vector<double>& spacing,
                           const std::vector<int64_t>& before,
@@ -124,7 +124,7 @@ class Spacingd final : public Transform {
     std::vector<int64_t> size;
     bool unchanged;
   };
-  /// monai.data.utils.{zoom_affine, compute_shape_offset}.
+  /// Plans the result as monai.data.utils.{zoom_affine, compute_shape_offset}.
   static Plan plan_for(const at::Tensor& axes,
                        const std::vector<double>& spacing,
                        const std::vector<int64_t>& image,
@@ -150,7 +150,7 @@ class Spacingd final : public Transform {
     for (int64_t d = 0; d < n; ++d)
       plan.size.push_back(std::llrint(snapped(extent[d].item<double>()) + 1));
     const at::Tensor size = at::tensor(plan.size, at::kDouble);
-    // The corner below all others stays, when there is one; else the centre.
+    // The corner below all others is kept in place, when there is one; else the centre.
     at::Tensor origin;
     for (int64_t i = 0; i < corners.size(1) && !origin.defined(); ++i) {
       const at::Tensor below = (places - places.slice(1, i, i + 1)).amin(1).abs();

@@ -33,7 +33,8 @@ void copy_plane(const T* from, T* to, const Plane& plane) {
     }
     return;
   }
-  // Tiles: of a turned plane every row of the result reads a column, a cache line for each voxel.
+  // The copy works in tiles: in a turned plane every row of the result reads a column, with a
+  // cache line for each voxel.
   constexpr int64_t kTile = 16;
   for (int64_t top = 0; top < plane.height; top += kTile) {
     const int64_t bottom = std::min(top + kTile, plane.height);
