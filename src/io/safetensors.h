@@ -36,7 +36,7 @@ class SafetensorsFile {
   /// file.
   MappedFile::Reading reading() const;
   const std::map<std::string, std::string>& metadata() const;
-  /// Compares everything with the checksum that write_safetensors() puts in the metadata, where
+  /// Compares the file with the checksum that write_safetensors() puts in the metadata, where
   /// there is one. Throws: DataError when the file was changed or damaged.
   void verify() const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Writing an image of any format part by part, larger than memory if need be.
+// Writes an image of any format part by part; it may be larger than memory.
 #include <memory>
 #include <string>
 
@@ -12,8 +12,8 @@ struct OutputOptions {
   bool is_zarr_v3 = false;  // OME-Zarr 0.5 instead of 0.4
 };
 
-/// An image on its way to the disk. It appears at its path, whole, by finish(); without it nothing
-/// is left. Holds a few rows of blocks in memory, whatever the image. Thread: one.
+/// Writes an image. It appears at its path, whole, by finish(); without that nothing is left.
+/// Holds a few rows of blocks in memory, whatever the image. Thread: one.
 class ImageWriter {
  public:
   virtual ~ImageWriter() = default;
@@ -22,18 +22,19 @@ class ImageWriter {
   const ImageInfo& info() const { return info_; }
   /// The size of the outer axis: Z of a stack, Y of a 2D image.
   int64_t rows() const { return info_.shape[axis_ + 1]; }
-  /// All channels of whole rows of the outer axis: from the first to the last, each once, any
-  /// number at a time; of several time points those of one after the other. Of `pixels` type, shape
-  /// and values count. Throws: IoError; std::logic_error for other rows or pixels.
+  /// Writes all channels of whole rows of the outer axis: from the first to the last, each once,
+  /// any number at a time; several time points follow each other. Type, shape and values of
+  /// `pixels` are used. Throws: IoError; std::logic_error for other rows or pixels.
   void write(const Region& region, const Image& pixels);
-  /// The same: the next rows.
+  /// Writes the next rows.
   void write(const Image& pixels);
-  /// Throws: as AtomicFile; std::logic_error when rows are missing.
+  /// Finishes the image. Throws: what AtomicFile throws; std::logic_error when rows are missing.
   void finish();
 
  protected:
-  /// `holds_time`: as Format's. Throws: std::logic_error for an `info` without voxels, with time
-  /// points that the format does not hold, or with names that are not as many as channels.
+  /// Begins an image. `holds_time`: as Format's. Throws: std::logic_error for an `info` without
+  /// voxels, with time points that the format does not hold, or with names that are not as many as
+  /// channels.
   ImageWriter(std::string path, ImageInfo info, bool holds_time = false);
   const std::string& path() const { return path_; }
   bool is_stack() const { return axis_ == 0; }
@@ -50,11 +51,12 @@ class ImageWriter {
   bool is_failed_ = false;
 };
 
-/// By the ending of `path`, whatever its case, one of a format that is written (io/formats.h): .tif
-/// in tiles with a pyramid above 2048 pixels a side, BigTIFF above 4 GB, .zarr with a pyramid. Of
-/// `info` the type, shape, geometry and channel names count; what a format has no place for is left
-/// out. Throws: ConfigError (another ending; as AtomicFile), DataError (what the format can't hold:
-/// PNG one plane, or three for RGB, of uint8 or uint16).
+/// Makes a writer by the ending of `path`, in any case, of a format that is written
+/// (io/formats.h): .tif in tiles with a pyramid above 2048 pixels a side, BigTIFF above 4 GB,
+/// .zarr with a pyramid. Type, shape, geometry and channel names of `info` are used; values that
+/// the format can't hold are left out. Throws: ConfigError (another ending; as AtomicFile),
+/// DataError (an image that the format can't hold: PNG one plane, or three for RGB, of uint8 or
+/// uint16).
 std::unique_ptr<ImageWriter> create_image(const std::string& path,
                                           const ImageInfo& info,
                                           const OutputOptions& options = {});

@@ -6,8 +6,8 @@
 
 namespace cytra::inference {
 
-/// Its transforms, sliding window and classes become ours. Throws: ConfigError with the place of
-/// what is not known here.
+/// Opens a bundle and converts its transforms, sliding window and classes to ours. Throws:
+/// ConfigError with the place of what is not known here.
 Program open_bundle(const std::string& path);
 
 }  // namespace cytra::inference

@@ -1,5 +1,6 @@
 #pragma once
-// What a foreign program takes and gives: as it or the user says, else found by trying it out.
+// Completes the description of a foreign program's inputs and outputs: by itself or the user, else
+// by trying it out.
 #include <exception>
 #include <optional>
 #include <string>
@@ -9,14 +10,14 @@
 
 namespace cytra::inference {
 
-/// The program as a model: what neither it nor `config` (task.model.{in_channels, spatial_dims,
-/// divisor}) says is found by trying it out. Throws: DataError when no windows fit, naming the keys
-/// that would say which do.
+/// Makes a model from the program: values that neither it nor `config` (task.model.{in_channels,
+/// spatial_dims, divisor}) gives are found by trying it out. Throws: DataError when no windows
+/// fit, naming the keys by which the user can give the sizes.
 LoadedModel complete(const std::string& path,
                      Program program,
                      const std::optional<std::string>& config);
 
-/// What torch says, without places in its sources.
+/// The message of torch without places in its sources.
 std::string brief(const std::exception& error);
 
 }  // namespace cytra::inference

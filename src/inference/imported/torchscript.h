@@ -1,5 +1,5 @@
 #pragma once
-// Files of TorchScript, for those who run them as they are. Include only from .cpp files.
+// Loads files of TorchScript. Include only from .cpp files.
 #include <string>
 #include <unordered_map>
 
@@ -9,27 +9,30 @@
 
 namespace cytra::inference {
 
-/// Told by its content. Throws: DataError for a ZIP archive that is cut.
+/// Whether a file is TorchScript, by its content. Throws: DataError for a ZIP archive that is
+/// truncated.
 bool is_torchscript(const std::string& path);
 
-/// In evaluation mode, on `device`: a frozen module's weights are constants of its code, which
-/// Module::to() leaves where they were loaded. `files`: those beside the code that are wanted, by
-/// name. Nothing of it runs before all of its code was looked at. What it prints goes to the log.
-/// Its methods belong into a ForeignCall (base/foreign_call.h). Throws: DataError unless it can be
-/// loaded, and calls only what a model needs: no files, no other processes.
+/// Loads a module in evaluation mode on `device`. It must be loaded there, as a frozen module's
+/// weights are constants of its code, which Module::to() does not move. `files`: wanted files
+/// beside the code, by name. Nothing of it runs before all of its code was checked. Its output
+/// goes to the log. Its methods must be called within a ForeignCall (base/foreign_call.h). Throws:
+/// DataError unless it can be loaded, and calls only what a model needs: no files, no other
+/// processes.
 torch::jit::Module load_any_torchscript(const std::string& path,
                                         std::unordered_map<std::string, std::string>& files,
                                         c10::Device device = c10::kCPU);
 
-/// Likewise. Throws: DataError also unless it has a forward() of one input, and optional ones.
+/// Loads a model's module, as load_any_torchscript(). Throws: DataError also unless its forward()
+/// takes one input, and optional ones.
 torch::jit::Module load_torchscript(const std::string& path,
                                     std::unordered_map<std::string, std::string>& files,
                                     c10::Device device = c10::kCPU);
 
-/// Of the file's bytes: a frozen module's weights are in its code.
+/// The fingerprint of the file's bytes: a frozen module's weights are in its code.
 std::string fingerprint_of_file(const std::string& path);
 
-/// A model whose configuration is what export_model wrote into the file, if that wrote it.
+/// Opens a model; its configuration is the one that export_model wrote into the file, if it did.
 Program open_torchscript(const std::string& path);
 
 }  // namespace cytra::inference

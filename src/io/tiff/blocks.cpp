@@ -53,7 +53,7 @@ class Blocks {
             page_.is_tiled ? block_bytes_ : row_bytes_ * static_cast<uint64_t>(rows);
         if (is_plain) {
           read_rows(block, y, y + rows);
-        } else if (is_by_row) {  // always: libtiff does not notice a change of the two ways
+        } else if (is_by_row) {  // always: libtiff must not switch between the two ways
           decode_rows(y, y + rows);
         } else if (is_direct && y >= box_.y && y + rows <= box_.y + box_.height) {
           decode(block, bytes, place(page_, targets_[0], box_, y, 0));
@@ -82,7 +82,7 @@ class Blocks {
   void check_sizes() const {
     const auto claimed =
         page_.is_tiled ? TIFFTileSize64(tiff()) : TIFFVStripSize64(tiff(), page_.block_height);
-    // Together, too: each may be much larger than the page
+    // All blocks together are checked, too: each may be much larger than the page.
     const auto blocks = [](uint32_t side, uint32_t block) {
       return (uint64_t{side} + block - 1) / block;
     };
@@ -97,7 +97,7 @@ class Blocks {
     }
   }
 
-  /// Of damaged deflate data libtiff may give a part without an error.
+  /// Clears the buffer, as libtiff may return a part of damaged deflate data without an error.
   void clear_scratch(uint64_t bytes) {
     if (is_deflate_) std::fill_n(handle_.scratch.begin(), bytes, static_cast<unsigned char>(0));
   }
@@ -111,7 +111,7 @@ class Blocks {
       fail(fmt::format("{} {}", page_.is_tiled ? "tile" : "strip", block), bytes);
   }
 
-  /// A large strip of rows `top` to `bottom`, without room for all of it.
+  /// Decodes rows `top` to `bottom` of a large strip, without memory for all of it.
   void decode_rows(int64_t top, int64_t bottom) {
     if (handle_.scratch.size() < row_bytes_) handle_.scratch.resize(row_bytes_);
     TiffFile::Handle::Cursor& cursor = handle_.cursor;
@@ -130,7 +130,7 @@ class Blocks {
     if (end < bottom) cursor = {page_.offset, sample_, end};
   }
 
-  /// Rows that are in the file as they are.
+  /// Whether rows are in the file without compression.
   bool has_plain_rows() const {
     uint16_t order = FILLORDER_MSB2LSB;
     TIFFGetFieldDefaulted(tiff(), TIFFTAG_FILLORDER, &order);
@@ -160,7 +160,7 @@ class Blocks {
     }
   }
 
-  /// What the box has of a decoded row of the block that begins at `x`.
+  /// Takes the box's part of a decoded row of the block that begins at `x`.
   void take(const unsigned char* from, int64_t row, int64_t x, bool is_swapped = false) const {
     const int64_t left = std::max(x, box_.x),
                   right = std::min(x + page_.block_width, box_.x + box_.width);

@@ -1,12 +1,12 @@
 #pragma once
-// Decoding the strips and tiles of a TIFF page; for read.cpp.
+// Decodes the strips and tiles of a TIFF page; for read.cpp.
 #include <vector>
 
 #include "io/tiff/file.h"
 
 namespace cytra::io {
 
-/// A sample of each pixel to `plane`.
+/// The target of one sample of each pixel.
 struct TiffTarget {
   int64_t sample;
   unsigned char* plane;  // of the region, zeroed, as dtype_of(page)
@@ -29,7 +29,7 @@ void read_blocks(const TiffFile& file,
                  const std::vector<TiffTarget>& targets,
                  TiffFile::Handle& handle);
 
-/// Where pixel (y, x) of the image goes.
+/// The place of pixel (y, x) of the image.
 unsigned char* place(
     const TiffPage& page, const TiffTarget& target, const TiffBox& box, int64_t y, int64_t x);
 

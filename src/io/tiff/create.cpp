@@ -1,4 +1,4 @@
-// TIFF as a format, and OME-TIFF by rows.
+// Registers TIFF as a format, and writes OME-TIFF by rows.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,8 @@
 namespace cytra::io {
 namespace {
 
-/// Viewers of large planes want a pyramid, and some viewers of small ones can't read tiles.
+/// The options: large planes need a pyramid for viewers, and some viewers of small ones can't read
+/// tiles.
 WriteOptions ome_tiff_options(const ImageInfo& info, const OutputOptions& output) {
   constexpr int64_t kLarge = 2048, kSmallest = 512;
   WriteOptions options;
@@ -26,7 +27,7 @@ class OmeTiffRows final : public ImageWriter {
       : ImageWriter(path, info, true), file_(path, info, ome_tiff_options(info, options)) {}
 
  private:
-  /// Of a plane, rows wait until they are a row of blocks.
+  /// Writes rows; those of a plane are kept until they are a row of blocks.
   void put(int64_t first, const Image& rows) override {
     if (is_stack()) return file_.write({{first, 0, 0}, {rows.shape[1], -1, -1}}, rows, timepoint());
     const int64_t block = file_.block()[0], end = first + rows.shape[2];

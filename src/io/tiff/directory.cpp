@@ -35,7 +35,7 @@ void TiffDirectory::set_text(uint16_t tag, const std::string& text) {
 }
 
 void TiffDirectory::set_rational(uint16_t tag, double value) {
-  // As many digits as fit
+  // Uses as many digits as fit.
   const double denominator = std::clamp(std::floor(4e9 / value), 1.0, 1e6);
   const double numerator = std::clamp(std::round(value * denominator), 1.0, 4294967295.0);
   Entry& entry = entries_[tag] = {kRational, 1, {}};

@@ -15,8 +15,8 @@ class TiffDirectory {
   void set_offsets(uint16_t tag, const std::vector<uint64_t>& values);  // of the file's width
   void set_text(uint16_t tag, const std::string& text);
   void set_rational(uint16_t tag, double value);  // above 0
-  /// The directory as it is to stand at `offset`, with what its entries point to; `next` is the
-  /// offset of the next one, or 0.
+  /// The bytes of the directory for the place `offset`, with the values that its entries point to;
+  /// `next` is the offset of the next one, or 0.
   std::string bytes(uint64_t offset, uint64_t next) const;
 
  private:

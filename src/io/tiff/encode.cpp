@@ -71,7 +71,8 @@ uint16_t compression_of(const WriteOptions& options) {
 uint16_t predictor_of(Dtype dtype, const WriteOptions& options) {
   if (options.compression == WriteOptions::Compression::none || !options.predictor)
     return PREDICTOR_NONE;
-  // Floats without: neither Bio-Formats (Fiji, QuPath) nor ImageJ knows PREDICTOR_FLOATINGPOINT.
+  // Floats have no predictor: neither Bio-Formats (Fiji, QuPath) nor ImageJ knows
+  // PREDICTOR_FLOATINGPOINT.
   return is_float(dtype) ? PREDICTOR_NONE : PREDICTOR_HORIZONTAL;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Blocks of a TIFF that is written: what its tags say of them, their bytes, and smaller ones; for
+// Encodes the blocks of a TIFF: values of tags, bytes, and blocks of smaller levels; for
 // write.cpp.
 #include <cstdint>
 #include <string>
@@ -21,8 +21,8 @@ std::string encode(std::vector<unsigned char>& pixels,
                    Dtype dtype,
                    const WriteOptions& options);
 
-/// Halves `height` x `width` pixels, rounded up, whose rows lie `row` bytes apart both there and
-/// here: to the mean, or of labels to the first, of each 2 x 2.
+/// Halves `height` x `width` pixels, rounded up, whose rows are `row` bytes apart in both images:
+/// to the mean of each 2 x 2, or for labels to the first.
 void halve(Dtype dtype,
            bool is_labels,
            const unsigned char* from,

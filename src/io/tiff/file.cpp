@@ -11,12 +11,13 @@
 namespace cytra::io {
 namespace {
 
-// Handles that wait for the next read; each holds a block.
+// The number of idle handles; each holds a block.
 constexpr std::size_t kIdleHandles = 16;
-// Of files that can't be mapped each holds the bytes of a large strip.
+// The number of cursors; for files that can't be mapped each holds the bytes of a large strip.
 constexpr int64_t kMostCursors = 4;
 
-// All directories with their values, each read once: the pages of a file may share a large value.
+// The limit for all directories with their values, each read once, as the pages of a file may
+// share a large value.
 constexpr uint64_t kMostDirectories = uint64_t{256} << 20;
 
 template <class T>
@@ -112,7 +113,7 @@ std::unique_ptr<TiffFile::Handle> TiffFile::take_before(const TiffPage& page,
     return idle.is_by_row && cursor.page == page.offset && cursor.sample == sample &&
            cursor.row > 0 && cursor.row <= row;
   });
-  if (!handle && count >= kMostCursors)  // the one that waits longest
+  if (!handle && count >= kMostCursors)  // the one that was idle longest
     handle = take_idle([](const Handle& idle) { return idle.is_by_row; });
   if (handle) return handle;
   const MappedFile* mapped = map();
@@ -160,7 +161,7 @@ void TiffFile::go_to(const TiffPage& page, Handle& handle) const {
   handle.cursor = {};
   if (TIFFSetSubDirectory(handle.tiff.get(), page.offset) != 1)
     fail_at(path_, page, handle.messages, "its directory can't be read", "a TIFF directory");
-  handle.messages.clear();  // a private tag it can't read is no harm
+  handle.messages.clear();  // a private tag that it can't read does no harm
   handle.offset = page.offset;
   if (page.photometric == PHOTOMETRIC_YCBCR)
     TIFFSetField(handle.tiff.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
@@ -201,7 +202,8 @@ std::optional<TiffFile::Tag> TiffFile::private_tag(uint16_t name) const {
   return std::nullopt;
 }
 
-/// libtiff takes a directory that is cut off behind its last entry for the last one.
+/// Checks the end of a directory, as libtiff takes a directory that is truncated after its last
+/// entry for the last one.
 void TiffFile::check_directory_end(const TiffPage& page, const Handle& handle) const {
   const bool is_big_tiff = TIFFIsBigTIFF(handle.tiff.get()) != 0;
   const bool is_big_endian = TIFFIsBigEndian(handle.tiff.get()) != 0;

@@ -15,7 +15,7 @@ namespace cytra::io {
 // libtiff refuses single allocations above this, so a damaged header can't ask for all memory.
 constexpr int64_t kLargestTiffBlock = int64_t{1} << 31;
 
-/// What a directory says of its pixels.
+/// The description of pixels in a directory.
 struct TiffPage {
   std::size_t number = 1;  // in messages: of the page in the file's chain
   uint64_t offset = 0;     // of the directory
@@ -28,7 +28,7 @@ struct TiffPage {
   std::vector<uint64_t> smaller;          // SubIFDs
   std::string description;                // ImageDescription
 
-  /// Same type and samples per pixel.
+  /// Whether type and samples per pixel are the same.
   bool like(const TiffPage& other) const {
     return bits == other.bits && format == other.format && samples == other.samples;
   }
@@ -45,7 +45,7 @@ struct TiffPage {
                            const std::string& expected) const;
 };
 
-/// Thread: all const functions.
+/// A TIFF file. Thread: all const functions may run on several threads.
 class TiffFile {
  public:
   /// Reads every directory. Throws: DataError, ConfigError.
@@ -57,7 +57,7 @@ class TiffFile {
     TiffHandle tiff;
     uint64_t offset = 0;                 // of the directory that it is at
     std::vector<unsigned char> scratch;  // of a block
-    /// In the midst of strips that are decoded row by row: the row that comes next.
+    /// The next row within a strip that is decoded row by row.
     struct Cursor {
       uint64_t page = 0;  // the offset of its directory
       uint16_t sample = 0;
@@ -65,17 +65,17 @@ class TiffFile {
     } cursor;
     bool is_by_row = false;  // of take_before()
   };
-  /// A handle for one thread, to be given back unless it failed.
+  /// Takes a handle for one thread, to be given back unless it failed.
   std::unique_ptr<Handle> take() const;
-  /// One that can go on in front of a row of a page's sample, where there is one. It reads from
-  /// map(): only beside a MappedFile::Reading.
+  /// Takes a handle that can continue before a row of a page's sample, where there is one. It
+  /// reads from map(), so a MappedFile::Reading must live.
   std::unique_ptr<Handle> take_before(const TiffPage& page, uint16_t sample, int64_t row) const;
-  /// The file in memory; null where there is no room for that.
+  /// The file in memory; null where there is no address space for it.
   const MappedFile* map() const;
   void give(std::unique_ptr<Handle> handle) const;
   /// Goes to a directory. Throws: DataError.
   void go_to(const TiffPage& page, Handle& handle) const;
-  /// A private tag of the first page, where there is one; its value as it is in the file.
+  /// A private tag of the first page, where there is one; its value is not converted.
   struct Tag {
     uint16_t type;
     uint64_t count, at;
@@ -101,7 +101,7 @@ class TiffFile {
   mutable InputFile file_;
   bool is_swapped_ = false;
   std::vector<TiffPage> pages_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable bool is_map_tried_ = false;
   mutable const MappedFile* map_ = nullptr;
   mutable std::vector<std::unique_ptr<Handle>> idle_;

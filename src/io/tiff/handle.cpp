@@ -32,7 +32,7 @@ uint64_t seek(uint64_t position, uint64_t end, uint64_t offset, int whence) {
   return whence == SEEK_SET ? offset : (whence == SEEK_CUR ? position : end) + offset;
 }
 
-// Of a file.
+// libtiff's functions for a file.
 tmsize_t file_read(thandle_t handle, void* into, tmsize_t count) {
   auto& source = *static_cast<TiffSource*>(handle);
   const auto wanted = static_cast<uint64_t>(std::max<tmsize_t>(count, 0));
@@ -63,7 +63,7 @@ int file_map(thandle_t handle, void** base, toff_t* bytes) {
 }
 void file_unmap(thandle_t, void*, toff_t) {}
 
-// Of memory.
+// libtiff's functions for memory.
 tmsize_t memory_read(thandle_t handle, void* into, tmsize_t count) {
   auto& memory = *static_cast<TiffMemory*>(handle);
   if (memory.position >= memory.bytes.size()) return 0;
@@ -110,7 +110,8 @@ Options options_of(TiffMessages& messages) {
 
 TiffHandle open_tiff(TiffSource& source, TiffMessages& messages) {
   const Options options = options_of(messages);
-  // m: no mapping, which a truncation by others would turn into SIGBUS unless it is watched
+  // Mode m is no mapping: when others truncate a mapped file, reading causes SIGBUS, unless it is
+  // watched.
   return TiffHandle(TIFFClientOpenExt("the file",
                                       source.mapped == nullptr ? "rm" : "r",
                                       &source,

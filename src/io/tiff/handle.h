@@ -1,5 +1,5 @@
 #pragma once
-// An open TIFF whose messages go to a text instead of stderr; for tiff_*.cpp alone.
+// An open TIFF whose messages go to a text instead of stderr; for tiff_*.cpp only.
 #include <memory>
 #include <string>
 
@@ -11,7 +11,7 @@ namespace cytra::io {
 
 struct TiffMessages {
   std::string error;      // libtiff's first since clear()
-  bool lost_tag = false;  // a tag whose value lies beyond the end of the file
+  bool lost_tag = false;  // a tag's value is beyond the end of the file
   void clear() { *this = {}; }
 };
 
@@ -30,7 +30,7 @@ struct TiffSource {
 };
 TiffHandle open_tiff(TiffSource& source, TiffMessages& messages);
 
-/// A TIFF that is written to memory, to use libtiff's codecs; as above.
+/// A TIFF that is written to memory, to use libtiff's codecs; arguments must outlive it as above.
 struct TiffMemory {
   std::string bytes;
   std::size_t position = 0;

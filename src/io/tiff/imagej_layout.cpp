@@ -25,7 +25,7 @@ Fields fields_of(const std::string& description) {
   return fields;
 }
 
-/// "czt", the fastest first, unless the file names another order.
+/// The order of axes: "czt", the fastest first, unless the file names another one.
 std::string order_of(const Fields& fields) {
   const auto found = fields.find("order");
   const std::string order = found == fields.end() ? "czt" : found->second;
@@ -70,7 +70,7 @@ TiffLayout imagej_layout(const TiffFile& file,
     slices = std::max(images, count);  // written without hyperstack fields
   const double wanted = planes();
   TiffLayout layout;
-  // Above 4 GB ImageJ writes the directory of the first plane alone.
+  // Above 4 GB ImageJ writes only the directory of the first plane.
   layout.is_contiguous = wanted > 1 && wanted <= INT32_MAX && count == 1 &&
                          fits(page, static_cast<int64_t>(wanted), file.bytes());
   if (layout.is_contiguous) {

@@ -40,14 +40,14 @@ std::vector<TiffAxis> named(const std::string& path,
   return result;
 }
 
-// Behind one directory a sparse file can hold any number of them.
+// The most planes: with one directory a sparse file can claim any number of them.
 constexpr int64_t kMostPlanes = 10'000'000;
 
 void place(const std::string& path,
            const std::vector<TiffAxis>& axes,
            int64_t count,
            TiffLayout& layout) {
-  // Of the axes of each name: the sizes, and in pages the steps
+  // The sizes of the axes of each name, and their steps in pages.
   constexpr char kNames[] = "TCZ";
   int64_t sizes[] = {1, 1, 1}, product = 1;
   for (const TiffAxis& axis : axes) {
@@ -107,7 +107,7 @@ int64_t whole_number(const std::string& path, const std::string& what, const std
 
 namespace {
 
-/// All pages but smaller copies; the first is one, whatever it says.
+/// All pages except smaller copies; the first page always counts.
 PageIndices full_pages(const std::vector<TiffPage>& pages) {
   PageIndices full = {0};
   for (std::size_t i = 1; i < pages.size(); ++i) {
@@ -116,15 +116,15 @@ PageIndices full_pages(const std::vector<TiffPage>& pages) {
   return full;
 }
 
-/// Whether one is as wide for its height as the other, but for rounding.
+/// Whether both have the same ratio of width and height, up to rounding.
 bool is_same_form(const TiffPage& small, const TiffPage& large) {
   const double by_width = double{1} * large.width / small.width,
                by_height = double{1} * large.height / small.height;
   return std::abs(small.height * (by_height - by_width)) <= 2 * by_width + 2;
 }
 
-/// Smaller copies that follow the layout's pages, one for each of them at each level. A page of
-/// another image, as a slide's label, may lie in between.
+/// Finds smaller copies that follow the layout's pages, one for each of them at each level. A page
+/// of another image, such as a slide's label, may be in between.
 void find_smaller(const std::vector<TiffPage>& pages, TiffLayout& layout) {
   const TiffPage& ours = pages[layout.pages[0]];
   std::vector<PageIndices> levels;
@@ -138,7 +138,7 @@ void find_smaller(const std::vector<TiffPage>& pages, TiffLayout& layout) {
       was_ours = was_ours || is_ours;
       continue;
     }
-    // Larger than what it follows, it is no copy of that
+    // A page that is larger than the one before is no copy of it.
     if (was_ours && (page.width > pages[full].width || page.height > pages[full].height) &&
         is_same_form(page, ours))
       is_ours = true;
@@ -161,8 +161,8 @@ void find_smaller(const std::vector<TiffPage>& pages, TiffLayout& layout) {
   }
 }
 
-/// The axes of tifffile's {"shape": [...], "axes": "..."} in front of Y, X [, samples] or samples,
-/// Y, X. False when it is not of this page.
+/// Reads the axes of tifffile's {"shape": [...], "axes": "..."} before Y, X [, samples] or
+/// samples, Y, X. Returns false when it does not fit this page.
 bool shaped_axes(const TiffPage& page, std::vector<TiffAxis>& axes, bool& is_contiguous) {
   const nlohmann::json json = nlohmann::json::parse(page.description, nullptr, false);
   if (!json.is_object() || !json.contains("shape") || !json["shape"].is_array() ||
@@ -200,7 +200,8 @@ bool shaped_axes(const TiffPage& page, std::vector<TiffAxis>& axes, bool& is_con
   return true;
 }
 
-/// tifffile's series, one after the other. False when the file is not made of them.
+/// The layout of tifffile's series, which follow each other. Returns false when the file does not
+/// consist of them.
 bool shaped_layout(const std::string& path,
                    const std::vector<TiffPage>& all,
                    const PageIndices& pages,
@@ -249,7 +250,8 @@ bool shaped_layout(const std::string& path,
   return true;
 }
 
-/// Pages of one size are the planes of a scene. Aperio's levels are its pages in tiles.
+/// The layout without a description: pages of one size are the planes of a scene. Aperio's levels
+/// are its pages in tiles.
 TiffLayout plain_layout(const std::string& path,
                         const std::vector<TiffPage>& all,
                         const PageIndices& pages,

@@ -1,4 +1,4 @@
-// Part of io/tiff/layout.h: what microscopes write into private tags. Sources: tifffile's
+// Part of io/tiff/layout.h: layouts in private tags of microscopes. Sources: tifffile's
 // _series_lsm and _series_stk; Zeiss's "LSM 5/7/8 image file format"; MetaMorph's "Stack (STK)
 // Image File Format".
 #include <array>
@@ -43,7 +43,7 @@ double fraction(const std::string& bytes, std::size_t offset) {
   return below == 0 ? 0 : double{1} * at<uint32_t>(bytes, offset) / below;
 }
 
-/// Of a calibrated STK; else 0.
+/// The pixel size of a calibrated STK; else 0.
 std::array<double, 2> stk_pixel_size(const TiffFile& file, double& unit) {
   const auto tag = file.private_tag(kUic1);
   if (!tag || tag->type != TIFF_LONG || tag->count > 4096) return {0, 0};

@@ -126,7 +126,8 @@ class OmeLayout {
     }
   }
 
-  /// Pages in another file of a set. A file that was renamed has them all under its old name.
+  /// Whether pages are in another file of a set. A renamed file has all of them under its old
+  /// name.
   bool is_elsewhere(const TiffData& data) const {
     if (data.uuid.empty() && data.file.empty()) return false;
     if (!uuid_.empty() && data.uuid == uuid_) return false;
@@ -166,7 +167,7 @@ class OmeLayout {
     return scenes;
   }
 
-  /// The planes of an image in several files; their pages are known when they are read.
+  /// Reads the planes of an image in several files; their pages are found when they are read.
   void read_set(const OmeXmlImage& image) {
     constexpr int64_t kMostPlanes = 1 << 20;
     samples_ = image.samples.empty() ? 1 : whole_number(path_, "SamplesPerPixel", image.samples);
@@ -269,7 +270,7 @@ class OmeLayout {
     return axes;
   }
 
-  /// pages[n]: the page of the n-th plane in DimensionOrder, in file (*file_of)[n].
+  /// Sets pages[n], the page of the n-th plane in DimensionOrder, in file (*file_of)[n].
   void map_pages(const Attributes& data,
                  std::vector<std::size_t>& pages,
                  std::size_t file,
@@ -300,7 +301,7 @@ class OmeLayout {
   std::vector<OmeXmlImage> images_;
   bool is_one_file_ = true;
   int64_t samples_ = 1, mapped_ = 0;
-  TiffLayout own_;  // with the axes' own names: of them TiffData speaks
+  TiffLayout own_;  // with the axes' own names, which TiffData uses
   TiffLayout layout_;
 };
 

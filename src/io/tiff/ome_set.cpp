@@ -1,4 +1,4 @@
-// Part of io/tiff/layout.h: an OME-TIFF whose planes lie in several files of a folder:
+// Part of io/tiff/layout.h: an OME-TIFF whose planes are in several files of a folder:
 // https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html
 #include <algorithm>
 #include <cstring>
@@ -35,7 +35,7 @@ class OmeSetImage final : public ImageReader {
       bytes_ += bytes;
     }
     files_[0] = std::move(file);
-    // The first plane tells what all have
+    // The first plane shows the common properties of all.
     const ImageInfo first = open_plane(0, {})->info();
     samples_ = first.shape[0];
     info_ = first;
@@ -85,7 +85,7 @@ class OmeSetImage final : public ImageReader {
   }
 
  private:
-  /// Opened when the first of its planes is.
+  /// A file of the set, which is opened with the first of its planes.
   std::shared_ptr<const TiffFile> file(std::size_t number) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!files_[number]) files_[number] = std::make_shared<const TiffFile>(layout_.files[number]);

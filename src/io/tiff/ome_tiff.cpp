@@ -16,7 +16,7 @@
 #include "io/tiff/encode.h"
 #include "io/tiff/ome_xml.h"
 
-// The file is put together here, since libtiff can't go back to a page that it has left; its codecs
+// The file is assembled here, since libtiff can't go back to a page that it has left; its codecs
 // compress the blocks.
 namespace cytra::io {
 namespace {
@@ -30,7 +30,7 @@ struct Level {
 struct WrittenBlocks {
   std::vector<uint64_t> offsets, sizes;
 };
-/// A block of a smaller level that waits for parts.
+/// A block of a smaller level that is not complete yet.
 struct UnfinishedBlock {
   std::vector<unsigned char> pixels;
   int left = 0;
@@ -67,7 +67,8 @@ struct OmeTiffWriter::Impl {
       bytes += static_cast<double>(count) * static_cast<double>(block[0] * block[1]) *
                static_cast<double>(pixel * static_cast<std::size_t>(page_count));
     }
-    // Half a GB below the limit of classic TIFF, for what a codec adds to pixels it can't compress.
+    // The limit is half a GB below that of classic TIFF, as codecs enlarge pixels that they can't
+    // compress.
     is_big = options.is_bigtiff || bytes > static_cast<double>(std::size_t{7} << 29);
     append(is_big ? std::string("II+\0\x08\0\0\0\0\0\0\0\0\0\0\0", 16)
                   : std::string("II*\0\0\0\0\0", 8));
@@ -82,7 +83,7 @@ struct OmeTiffWriter::Impl {
     return pages[level * static_cast<std::size_t>(page_count) + static_cast<std::size_t>(page)];
   }
 
-  /// `pixels`: a whole tile, or the rows of a strip.
+  /// Writes a block. `pixels`: a whole tile, or the rows of a strip.
   void put_block(int64_t page,
                  std::size_t level,
                  int64_t row,
@@ -95,7 +96,7 @@ struct OmeTiffWriter::Impl {
       throw std::logic_error("a block of a TIFF that is written twice");
     if (level + 1 < levels.size()) pass_on(page, level, row, column, pixels);
     const int64_t height = tile > 0 ? tile : std::min(block[0], size.height - row * block[0]);
-    known.offsets[index] = 1;  // it is under way
+    known.offsets[index] = 1;  // it is being written
     jobs.post([this, &known, index, height, raw = std::move(pixels)]() mutable {
       std::string bytes = encode(raw, block[1], height, info.dtype, options);
       return [this, &known, index, bytes = std::move(bytes)] {
@@ -106,7 +107,7 @@ struct OmeTiffWriter::Impl {
     });
   }
 
-  /// A quarter of a block of the next level.
+  /// Adds a quarter of a block of the next level.
   void pass_on(int64_t page,
                std::size_t level,
                int64_t row,

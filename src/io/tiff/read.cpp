@@ -1,4 +1,4 @@
-// Part of io/tiff/layout.h: the images that layouts find in files, read.
+// Part of io/tiff/layout.h: reads the images that layouts find in files.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -74,7 +74,8 @@ class TiffImage final : public ImageReader {
     if (!layout_.smaller.empty()) return 1 + static_cast<int64_t>(layout_.smaller.size());
     int64_t levels = 1;
     uint32_t width = first.width, height = first.height;
-    for (const uint64_t offset : first.smaller) {  // others than smaller copies may be there, too
+    for (const uint64_t offset : first.smaller) {  // there may also be pages that are no smaller
+                                                   // copies
       const TiffPage page = file_.describe_at(offset, first.number, handle);
       if (!page.like(first) || page.width > width || page.height > height ||
           (page.width == width && page.height == height) || levels == 32)
@@ -158,8 +159,8 @@ class TiffImage final : public ImageReader {
           page, static_cast<uint16_t>(target.sample), 1, box, {{0, target.plane}}, handle);
   }
 
-  /// Large strips can only be decoded from the beginning: who reads row by row goes on with the
-  /// handle of before.
+  /// Reads samples. Large strips can only be decoded from the beginning, so a reader of rows
+  /// continues with its earlier handle.
   void read_samples_of(const TiffPage& page,
                        uint16_t sample,
                        uint16_t samples,
@@ -186,7 +187,7 @@ class TiffImage final : public ImageReader {
     return uint64_t{page.width} * page.samples * (page.bits / 8U);
   }
 
-  /// Whether all planes behind one directory are there.
+  /// Checks that all planes of a single directory are in the file.
   void check_contiguous(const TiffPage& page, TiffFile::Handle& handle) const {
     if (page.compression != COMPRESSION_NONE || page.is_tiled || is_packed(page) ||
         (page.planar == PLANARCONFIG_SEPARATE && page.samples > 1)) {
@@ -205,7 +206,7 @@ class TiffImage final : public ImageReader {
       page.fail(file_.path(), "planes behind one directory are cut off", "all of them");
   }
 
-  /// Plane `number` of a stack without compression behind one directory.
+  /// Reads plane `number` of a stack without compression that has a single directory.
   void read_contiguous(std::size_t number,
                        const TiffBox& box,
                        const std::vector<TiffTarget>& targets,
@@ -275,7 +276,7 @@ std::string begin_of_ome_set(const std::string& path) {
     const TiffLayout layout = tiff_layout(TiffFile(path), {});
     return layout.files.empty() ? path : layout.files[layout.file_of[0]];
   } catch (const Error&) {
-    return path;  // its error is told when it is read
+    return path;  // its error is reported when it is read
   }
 }
 

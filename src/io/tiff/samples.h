@@ -1,5 +1,5 @@
 #pragma once
-// Which TIFF pages we can read, and the samples of a decoded row; for read.cpp.
+// Checks which TIFF pages can be read, and takes the samples of a decoded row; for read.cpp.
 #include <string>
 
 #include "io/pixels/stored.h"
@@ -7,19 +7,18 @@
 
 namespace cytra::io {
 
-/// Throws: DataError for a compression, colour model or type that is not supported.
+/// Checks a page. Throws: DataError for a compression, colour model or type that is not supported.
 void check_supported(const std::string& path, const TiffPage& page);
-/// For a page that is supported.
+/// The type of a supported page.
 Dtype dtype_of(const TiffPage& page);
-/// Whether samples lie side by side without bytes of their own: of 1 to 7, 9 to 15 and 17 to 31
-/// bits.
+/// Whether samples are packed without whole bytes: of 1 to 7, 9 to 15 and 17 to 31 bits.
 bool is_packed(const TiffPage& page);
-/// Whether decoded samples are as we want them.
+/// Whether decoded samples need no conversion.
 bool is_native(const TiffPage& page);
 /// Whether its strips can be decoded row by row, instead of whole.
 bool has_rows(const TiffPage& page);
-/// Puts a sample of `count` pixels, from pixel `first` of a decoded row of `samples` per pixel,
-/// side by side as dtype_of(page). Throws: DataError as convert().
+/// Copies one sample of `count` pixels, from pixel `first` of a decoded row with `samples` per
+/// pixel, to contiguous values of dtype_of(page). Throws: DataError as convert().
 void take_samples(const std::string& path,
                   const TiffPage& page,
                   const unsigned char* row,

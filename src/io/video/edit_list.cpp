@@ -8,7 +8,7 @@
 namespace cytra::io {
 namespace {
 
-/// A box of the file: where its contents lie.
+/// A box of the file: the place of its contents.
 struct Box {
   uint64_t begin = 0, end = 0;
 };
@@ -42,7 +42,7 @@ class Boxes {
     if (!found || slash == std::string::npos) return found;
     return find(*found, kinds.substr(slash + 1));
   }
-  /// 0 behind the file's end.
+  /// Reads a number; 0 after the file's end.
   uint64_t number(uint64_t at, std::size_t size) const {
     unsigned char bytes[8] = {};
     if (file_.read_at(at, bytes, size) != static_cast<int64_t>(size)) return 0;
@@ -55,7 +55,7 @@ class Boxes {
   InputFile file_;
 };
 
-/// Of mvhd and mdhd: ticks per second, and how many the track lasts.
+/// The times in mvhd and mdhd: ticks per second, and the track's duration in ticks.
 struct Timescale {
   double scale = 0, duration = 0;
 };
@@ -90,7 +90,7 @@ bool edits(const Boxes& boxes, const Box& movie, const Box& track) {
   const Timescale film = clock_of(boxes, *header), own = clock_of(boxes, *media);
   const auto frames = static_cast<double>(boxes.number(sizes->begin + 8, 4));
   if (film.scale <= 0 || own.scale <= 0 || frames < 1) return true;
-  // Frames that are shown in another order than they are stored begin later
+  // Frames that are shown in another order than stored begin later.
   const auto first = shifts ? static_cast<double>(boxes.number(shifts->begin + 12, 4)) : 0;
   const auto begin = static_cast<double>(media_time()),
              shown = static_cast<double>(boxes.number(at, wide)) / film.scale * own.scale;

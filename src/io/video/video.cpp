@@ -1,4 +1,4 @@
-// Videos through OpenCV's FFmpeg; what libcytra_video.so exports.
+// Reads videos through OpenCV's FFmpeg; exported by libcytra_video.so.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -22,7 +22,7 @@
 namespace cytra::io {
 namespace {
 
-constexpr std::size_t kKept = 8;  // captures that wait for the next frame
+constexpr std::size_t kKept = 8;  // captures that are kept for the next frame
 constexpr double kMostFrames = 1e8;
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
@@ -30,15 +30,15 @@ constexpr double kMostFrames = 1e8;
                   ", expected a complete video; it may be truncated or damaged: copy it again");
 }
 
-/// Messages of FFmpeg would stand between ours. OpenCV sets its level at each opening, so what
-/// FFmpeg says while it opens a damaged file is seen.
+/// Silences FFmpeg. OpenCV sets its level at each opening, so messages while a damaged file is
+/// opened are still visible.
 void be_quiet() {
   constexpr int kQuiet = -8;
   static auto* set_level = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "av_log_set_level"));
   if (set_level != nullptr) set_level(kQuiet);
 }
 
-/// One file as it is now.
+/// A file in its present version.
 struct Version {
   std::string path;
   int64_t bytes = 0, seconds = 0, nanoseconds = 0;
@@ -69,7 +69,7 @@ bool is_matroska(const std::string& path) {
 
 cv::VideoCapture open_capture(const std::string& path) {
   cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
-  // A video may not choose a reader that opens what it names. OpenCV has no other way to say so.
+  // A video must not choose a reader that opens other files. OpenCV has no other option for it.
   static const bool is_narrow [[maybe_unused]] =
       ::setenv(
           "OPENCV_FFMPEG_CAPTURE_OPTIONS",
@@ -77,15 +77,15 @@ cv::VideoCapture open_capture(const std::string& path) {
               "protocol_whitelist;{}|format_whitelist;{}", kVideoFileProtocols, kVideoContainers)
               .c_str(),
           1) == 0;
-  // An absolute path is no address of the net and no pattern of names
+  // An absolute path is no network address and no pattern of names.
   cv::VideoCapture video(std::filesystem::absolute(path).string(), cv::CAP_FFMPEG);
   be_quiet();
   if (!video.isOpened()) fail(path, "the video can't be opened");
   return video;
 }
 
-/// Of a container that states only how long it lasts: its packets, which are not decoded. Where an
-/// edit list leaves some out, only decoding tells.
+/// Counts the frames of a container that states only its duration, by its packets, which are not
+/// decoded. Where an edit list leaves some out, they must be decoded.
 int64_t count_frames(const std::string& path, bool is_decoding) {
   cv::VideoCapture video = open_capture(path);
   if (!is_decoding && !video.set(cv::CAP_PROP_FORMAT, -1)) return 0;
@@ -111,7 +111,7 @@ std::unique_ptr<Capture> open_video_file(const Version& version) {
                     : has_edits(path) ? count_frames(path, true)
                                       : static_cast<int64_t>(claimed);
   if (capture->frames < 1) fail(path, "a video without frames");
-  // A header may state any number: where the file is too small for it, its packets are counted
+  // A header may state any number: where the file is too small for it, its packets are counted.
   constexpr int64_t kUsualBytes = 64;  // of a frame that repeats the one before
   if (capture->frames > version.bytes / kUsualBytes) {
     const int64_t there = count_frames(path, false);
@@ -121,10 +121,11 @@ std::unique_ptr<Capture> open_video_file(const Version& version) {
   return capture;
 }
 
-/// Open captures, each behind the frame it gave last: those that follow need no decoding again.
+/// Keeps open captures, each after the last frame that it returned: later frames need no repeated
+/// decoding.
 class Captures {
  public:
-  /// One that `frame` is ahead of, and the nearest.
+  /// Takes the nearest capture before `frame`.
   std::unique_ptr<Capture> take(const Version& version, int64_t frame) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -158,7 +159,8 @@ Captures& captures() {
   return *all;
 }
 
-/// Seeking is not exact in every container (opencv#9053): frames are counted from the first one.
+/// Decodes a frame. Seeking is not exact in every container (opencv#9053), so frames are counted
+/// from the first one.
 Image decode(const Version& version, int64_t frame) {
   const std::string& path = version.path;
   std::unique_ptr<Capture> capture = captures().take(version, frame);
@@ -190,7 +192,7 @@ std::unique_ptr<ImageReader> open_reader(const std::string& path, const Selectio
   const Version version = version_of(path);
   ImageInfo info;
   {
-    // Any capture of the file knows; the one that the frame needs is at hand then, too
+    // Any capture of the file has this information; this one is then ready for the frame, too.
     std::unique_ptr<Capture> capture =
         captures().take(version, std::max<int64_t>(selection.timepoint, 0));
     info.shape = {3, 1, capture->height, capture->width};

@@ -109,7 +109,7 @@ class PickleReader {
     stack_.push_back(memo_[slot]);
   }
 
-  /// Whether `code` was one that pushes a value of its own.
+  /// Whether `code` is an instruction that pushes a constant, which is read.
   bool read_constant(unsigned char code) {
     switch (code) {
       case 'N':  // None
@@ -175,7 +175,7 @@ class PickleReader {
     push_integer(static_cast<int64_t>(value));
   }
 
-  /// The stack, the memo, and what is only about the pickle itself.
+  /// Executes instructions for the stack, the memo, and the pickle itself.
   bool read_stack(unsigned char code) {
     switch (code) {
       case '(':
@@ -184,7 +184,7 @@ class PickleReader {
         return true;
       case '0':
         if (above_mark() == 0 && !marks_.empty()) {
-          marks_.pop_back();  // as CPython's does
+          marks_.pop_back();  // as in CPython
         } else {
           pop();
         }
@@ -268,7 +268,7 @@ class PickleReader {
         pop_to_mark();
         top();
         return true;
-      case 'b':  // an object's state: none that we look at
+      case 'b':  // an object's state, which is ignored
         pop();
         top();
         return true;
@@ -305,7 +305,7 @@ class PickleReader {
     }
   }
   void push_global(std::string_view module, std::string_view name) {
-    name_bytes_ += module.size() + name.size();  // texts of the memo may come again and again
+    name_bytes_ += module.size() + name.size();  // texts of the memo may be repeated
     if (name_bytes_ > kMaxNameBytes) refuse("names of more than 16 MB");
     push(Kind::global).text = fmt::format("{}.{}", module, name);
   }
@@ -314,7 +314,7 @@ class PickleReader {
     if (items.size() % 2 != 0) refuse("a key without a value");
     push(Kind::dict).items = std::move(items);
   }
-  /// Items for the list or dict on top, or for an object that is like one.
+  /// Adds items to the list or dict on top, or to an object like one.
   void add(const std::vector<uint32_t>& items, Kind kind) {
     Node& target = pickle_.nodes[top()];
     if (target.kind != kind && target.kind != Kind::call) refuse("items for what holds none");

@@ -20,7 +20,7 @@ struct Pickle {
     dict,
     global,     // a class or function by its name
     call,       // of a global; also an object with the items that were set on it
-    persistent  // stands for what lies outside the pickle
+    persistent  // stands for data outside of the pickle
   };
   struct Node {
     Kind kind = Kind::other;
@@ -30,11 +30,11 @@ struct Pickle {
     std::string text;             // of a text; "module.name" of a global
     std::vector<uint32_t> items;  // list, tuple; dict and call: key, value, key, value, ...
   };
-  /// Nodes name each other by their index. A tuple's items and a call's function and arguments come
-  /// before it; lists and dicts may hold themselves.
+  /// The nodes, which refer to each other by index. A tuple's items and a call's function and
+  /// arguments come before it; lists and dicts may hold themselves.
   std::deque<Node> nodes;
   uint32_t root = 0;
-  std::size_t bytes = 0;  // how much of the input it was
+  std::size_t bytes = 0;  // the length of the pickle in the input
 };
 
 /// Reads one pickle from the beginning of `bytes`; `path` is for messages. Throws: DataError for

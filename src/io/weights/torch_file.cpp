@@ -63,7 +63,7 @@ constexpr const char* kPlaces[] = {"state_dict",
                   printable(what, 600)));
 }
 
-/// What a file holds: the tree of its objects, and the bytes of each storage.
+/// The content of a file: the tree of its objects, and the bytes of each storage.
 struct SavedObjects {
   Pickle pickle;
   std::map<std::string, std::string_view> storages;
@@ -124,7 +124,7 @@ class StateReader {
   bool is_dict(const Node& node) const {
     return node.kind == PickleKind::dict || function_of(node) == "collections.OrderedDict";
   }
-  /// What makes a value: of a parameter, the call inside.
+  /// The node that makes a value: for a parameter, the call inside.
   const Node& maker_of(const Node& node) const {
     const std::string_view function = function_of(node);
     if (function != "torch._utils._rebuild_parameter" &&
@@ -300,8 +300,8 @@ class StateReader {
   std::set<uint32_t> seen_;  // dicts may hold themselves
 };
 
-/// The format before torch 1.6: pickles of a magic number, a version, the machine, the objects and
-/// the storages' keys; then per key how many values, and these.
+/// Reads the format before torch 1.6: pickles of a magic number, a version, the machine, the
+/// objects and the storages' keys; then per key how many values, and these.
 SavedObjects read_legacy(const std::string& path, std::string_view bytes) {
   std::size_t at = 0;
   const auto next = [&] {
@@ -379,7 +379,7 @@ struct TorchFile::Impl {
   }
   InputFile file;
   TensorViews tensors;
-  std::vector<std::vector<unsigned char>> copies;  // of what does not lie row-major in the file
+  std::vector<std::vector<unsigned char>> copies;  // of tensors that are not row-major in the file
   std::string place;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Weights of PyTorch, read without Python, torch or running anything that the file asks for.
+// Reads weights of PyTorch without Python, torch or running any code of the file.
 #include <memory>
 #include <string>
 
@@ -12,12 +12,12 @@ namespace cytra::io {
 bool is_torch_file(const std::string& path);
 
 /// The state dict of a file that torch.save wrote: bare, or inside a checkpoint (of Lightning,
-/// nnU-Net, MONAI ...) under one of the usual names. Both formats are read: ZIP archives (torch 1.6
-/// and later) and the older one. Of the pickle, only dicts, tensors and parameters mean anything;
-/// every other object is passed over. Values lie as in memory, row-major whatever their strides;
-/// requires_grad and devices are ignored. Map of the file: views stay valid as long as this lives.
-/// Throws: DataError for anything else, telling how to convert it: TorchScript, whole modules,
-/// tensors that are sparse, quantised, complex, expanded or lie outside their storage, big-endian
+/// nnU-Net, MONAI ...) under one of the usual names. Both formats are read: ZIP archives (torch
+/// 1.6 and later) and the older one. Only dicts, tensors and parameters of the pickle are used;
+/// every other object is skipped. Values are row-major, whatever their strides; requires_grad and
+/// devices are ignored. Map of the file: views stay valid as long as this lives.
+/// Throws: DataError for anything else, with advice how to convert it: TorchScript, whole modules,
+/// tensors that are sparse, quantised, complex, expanded or outside their storage, big-endian
 /// files; as InputFile when it can't be opened.
 /// Source: torch/serialization.py and torch/_utils.py of PyTorch 2.11.
 class TorchFile {
@@ -27,9 +27,11 @@ class TorchFile {
   TorchFile(const TorchFile&) = delete;
   TorchFile& operator=(const TorchFile&) = delete;
   const TensorViews& tensors() const;
-  /// To live while the tensors are read, and to be checked behind it: others may shorten the file.
+  /// Must live while the tensors are read, and be checked after that, since others may shorten the
+  /// file.
   MappedFile::Reading reading() const;
-  /// Where the state dict was found: "state_dict", "model.state_dict"; "" is the whole file.
+  /// The place where the state dict was found: "state_dict", "model.state_dict"; "" is the whole
+  /// file.
   const std::string& place() const;
 
  private:

@@ -50,7 +50,7 @@ class ZipReader {
     return at <= bytes_.size() && starts_with(bytes_.substr(at), mark);
   }
 
-  /// The directory's end record: the last that a comment of its length follows.
+  /// Finds the directory's end record: the last one that is followed by a comment of its length.
   std::size_t find_end() const {
     std::size_t at = bytes_.rfind("PK\5\6");
     const std::size_t first = bytes_.size() - std::min<std::size_t>(bytes_.size(), kEnd + 0xffff);

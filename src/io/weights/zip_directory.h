@@ -7,19 +7,19 @@
 
 namespace cytra::io {
 
-/// A file of a ZIP archive that lies in memory.
+/// A file of a ZIP archive in memory.
 struct ZipEntry {
   std::string name;
   std::string_view packed;                      // its bytes in the archive
   uint64_t size = 0;                            // those of the file
   bool is_stored = false, is_deflated = false;  // neither: encrypted, or packed in a rare way
 };
-/// In the archive's order, each name once. Checksums are not looked at. Throws: DataError for
-/// anything that is no whole archive. Source: PKWARE's APPNOTE 6.3.10, sections 4.3 and 4.5.3.
+/// The files in the archive's order, each name once. Checksums are not checked. Throws: DataError
+/// for anything that is no whole archive. Source: PKWARE's APPNOTE 6.3.10, sections 4.3 and 4.5.3.
 std::vector<ZipEntry> zip_entries(const std::string& path, std::string_view bytes);
 
-/// The same by name, as torch.save writes them: those that are compressed or encrypted have no
-/// data(). Throws: as zip_entries.
+/// The files by name, as torch.save writes them: compressed or encrypted files have no data().
+/// Throws: what zip_entries throws.
 std::map<std::string, std::string_view> zip_directory(const std::string& path,
                                                       std::string_view bytes);
 

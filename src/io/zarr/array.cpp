@@ -71,7 +71,7 @@ class Reading {
       throw DataError(fmt::format(
           "{}: {} bytes, expected at most {} for a chunk of this shape", place, source.size, most));
     }
-    if (codecs.inner) {  // compressed as a whole, its size not known: a rarity
+    if (codecs.inner) {  // compressed as a whole, with unknown size: rare
       const Buffer shard = decode_at_most(source.read(0, source.size), codecs.bytes, most, place);
       return read_shard(
           {nullptr, shard.data.get(), 0, shard.size}, codecs, chunk, parts, strides, place);
@@ -113,7 +113,8 @@ class Reading {
     }
   };
 
-  /// Source: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed
+  /// Reads a shard's index. Source:
+  /// https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed
   Index read_index(const ChunkSource& source,
                    const Codecs& codecs,
                    const Extent& counts,
@@ -150,7 +151,7 @@ class Reading {
           const std::size_t entry = number_of(position, counts, meta_.rank);
           const uint64_t offset = index.at(2 * entry), bytes = index.at(2 * entry + 1);
           if (offset == kMissing && bytes == kMissing) return fill(inner, strides, place);
-          // Chunks that share bytes would make a small file an hour's work.
+          // Chunks that share bytes could make reading a small file take an hour.
           if (offset > source.size || bytes > source.size - offset || bytes > source.size - used) {
             throw DataError(fmt::format(
                 "{}: chunk {} of the shard has {} bytes at {}, expected some of its own within {}",

@@ -1,5 +1,5 @@
 #pragma once
-// Boxes out of a Zarr array; for zarr*.cpp alone.
+// Reads boxes of a Zarr array; for zarr*.cpp only.
 #include <mutex>
 #include <vector>
 
@@ -7,18 +7,18 @@
 
 namespace cytra::io {
 
-/// A box of samples, and where its first one goes.
+/// A box of samples, and the target of its first one.
 struct Box {
   Extent begin{}, size{};
   int64_t offset = 0;  // in samples
 };
-/// Samples to fill, with the distance between neighbours along each dimension of the array.
+/// The samples to fill, with the distance between neighbours along each dimension of the array.
 struct Target {
   unsigned char* data = nullptr;
   Extent strides{};  // in samples of ZarrType::dtype
 };
 
-/// Thread: read() and covered() may run on several threads, as the store's open().
+/// A Zarr array. Thread: read() and covered() may run on several threads, as the store's open().
 class ZarrArray {
  public:
   /// `key`: of the array's group, "" for the root.
@@ -27,26 +27,27 @@ class ZarrArray {
   const ZarrMeta& meta() const { return meta_; }
   /// Fills `target` with the boxes, each within the array; opens only the chunks they touch, each
   /// once. Target's memory must be zeroed. Throws: DataError for damaged chunks, values that don't
-  /// fit into 32 bits, too many chunks for one call, or none while others lie there by other names.
+  /// fit into 32 bits, too many chunks for one call, or no chunks where there are files of other
+  /// names.
   void read(const std::vector<Box>& boxes, const Target& target) const;
-  /// Throws: DataError where there are hardly any files for the chunks that the sizes state: of an
-  /// image that is mostly empty there is one for 65536 of them.
+  /// Checks the files. Throws: DataError where there are hardly any files for the stated chunks:
+  /// even an image that is mostly empty has one for 65536 of them.
   void check_stored() const;
-  /// How many samples of the boxes lie in chunks that have a file; a small file counts for at most
-  /// 1 GB or 2000 times its size. Throws: as read().
+  /// The number of samples of the boxes in chunks that have a file; a small file counts for at
+  /// most 1 GB or 2000 times its size. Throws: as read().
   std::size_t covered(const std::vector<Box>& boxes) const;
 
  private:
   void check_count(const std::vector<Box>& boxes) const;
   std::string key_of(const Extent& position) const;
-  void check_keys() const;  // of a region that has no chunk
+  void check_keys() const;  // for a region that has no chunk
   const ZarrStore& store_;
   std::string key_;
   ZarrMeta meta_;
   mutable std::once_flag checked_;
 };
 
-/// As many may be touched by one read(): about a second's work where none of them exists.
+/// The most chunks of one read(): about a second's work where none of them exists.
 constexpr int64_t kMostChunks = int64_t{1} << 18;
 
 }  // namespace cytra::io

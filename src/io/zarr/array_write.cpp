@@ -70,7 +70,7 @@ void ZarrArrayWriter::write(const Box& box, const unsigned char* samples, const 
                  });
 }
 
-/// True when that completes the chunk.
+/// Adds samples to a chunk. Returns whether the chunk is complete.
 bool ZarrArrayWriter::add(const Extent& position,
                           const Box& box,
                           const unsigned char* samples,
@@ -146,7 +146,7 @@ void ZarrArrayWriter::store(UnfinishedChunk part) {
   store_shard(complete);
 }
 
-/// Source: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed
+/// Stores a shard. Source: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed
 void ZarrArrayWriter::store_shard(const Shard& shard) {
   std::size_t count = 1, bytes = 0;
   for (std::size_t i = 0; i < meta_.rank; ++i)

@@ -1,5 +1,5 @@
 #pragma once
-// Boxes into a new Zarr array; for zarr*.cpp alone.
+// Writes boxes into a new Zarr array; for zarr*.cpp only.
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace cytra::io {
 
-/// Thread: write() may be called by several threads.
+/// Writes an array. Thread: write() may be called by several threads.
 class ZarrArrayWriter {
  public:
-  /// Writes chunks below `key`/ of the folder; metadata is left to others.
+  /// Writes chunks below `key`/ of the folder; metadata is written elsewhere.
   ZarrArrayWriter(const ZarrFolder& folder, std::string key, ZarrMeta meta);
-  /// The samples of a box within the array. Throws: IoError; std::logic_error for samples that are
-  /// written twice.
+  /// Writes the samples of a box within the array. Throws: IoError; std::logic_error for samples
+  /// that are written twice.
   void write(const Box& box, const unsigned char* samples, const Extent& strides);
-  /// Writes what is incomplete.
+  /// Writes incomplete chunks.
   void finish();
 
  private:
@@ -44,7 +44,7 @@ class ZarrArrayWriter {
   std::string key_;
   ZarrMeta meta_;
   Extent unit_{}, counts_{};  // what is compressed at once, and how many there are
-  std::mutex mutex_;          // guards what follows
+  std::mutex mutex_;          // guards the members below
   std::vector<bool> is_complete_;
   std::unordered_map<std::size_t, UnfinishedChunk> parts_;
   std::unordered_map<std::size_t, Shard> shards_;

@@ -17,7 +17,7 @@ bool is_index(const std::string& text) {
   return !text.empty() && text.size() < 16 && std::all_of(text.begin(), text.end(), is_digit);
 }
 
-/// Numbers between dots and slashes, maybe behind a "c".
+/// Whether a key is numbers between dots and slashes, perhaps after a "c".
 bool is_like_chunk(std::string key) {
   std::replace(key.begin(), key.end(), '/', '.');
   std::vector<std::string> parts = split(key, '.');
@@ -40,7 +40,7 @@ bool is_chunk(const std::string& key, const ZarrMeta& meta) {
   return true;
 }
 
-/// What to change in the metadata so that they find this chunk.
+/// Advice what to change in the metadata so that this chunk is found.
 std::string remedy(const std::string& key, bool is_v3, ZarrMeta meta) {
   for (const char* prefix : {"", "c"}) {
     for (const char separator : {'.', '/'}) {
@@ -77,7 +77,7 @@ void check_chunk_keys(const ZarrStore& store, const std::string& array, const Za
     }
     std::error_code ignored;
     if (entries->is_directory(ignored)) {
-      if (entries->is_symlink(ignored)) return;  // what lies behind it is read or refused later
+      if (entries->is_symlink(ignored)) return;  // its target is read or refused later
       continue;
     }
     if (is_chunk(key, meta)) return;

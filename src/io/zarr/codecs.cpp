@@ -87,7 +87,7 @@ std::size_t decode_blosc(const Buffer& from, Buffer& into, const std::string& pl
   return bytes;
 }
 
-/// numcodecs: the decoded size in four bytes, then one LZ4 block.
+/// Decodes numcodecs' LZ4: the decoded size in four bytes, then one LZ4 block.
 std::size_t decode_lz4(const Buffer& from, Buffer& into, const std::string& place) {
   if (from.size < 4 || from.size > INT_MAX) damaged(place, "LZ4", "its header is missing");
   const std::size_t bytes = little_endian(from.data.get());
@@ -184,7 +184,7 @@ Buffer decode_at_most(Buffer bytes,
                       std::size_t most,
                       const std::string& place) {
   for (std::size_t i = codecs.size(); i-- > 0;) {
-    // A compression hardly makes more of its input.
+    // A compression hardly enlarges its input.
     Buffer into(most + i * (most / 8 + 4096));
     into.size = decode_one(codecs[i].kind, bytes, into, place);
     bytes = std::move(into);

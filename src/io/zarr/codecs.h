@@ -1,5 +1,5 @@
 #pragma once
-// The compressions of Zarr, as numcodecs writes them; for zarr*.cpp alone.
+// The compressions of Zarr, as numcodecs writes them; for zarr*.cpp only.
 #include <string>
 #include <vector>
 
@@ -13,12 +13,12 @@ Buffer decode(Buffer bytes,
               const std::vector<ByteCodec>& codecs,
               std::size_t expected,
               const std::string& place);
-/// The same for bytes whose number is not known, up to `most`.
+/// Undoes `codecs` where the number of bytes is unknown, up to `most`.
 Buffer decode_at_most(Buffer bytes,
                       const std::vector<ByteCodec>& codecs,
                       std::size_t most,
                       const std::string& place);
-/// For gzip, zstd, blosc and crc32c.
+/// Applies `codecs`: gzip, zstd, blosc and crc32c.
 Buffer encode(Buffer bytes, const std::vector<ByteCodec>& codecs);
 
 }  // namespace cytra::io

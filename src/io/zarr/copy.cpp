@@ -41,7 +41,7 @@ To narrow_value(From value, const std::string& place) {
   return static_cast<To>(value);
 }
 
-/// One row; steps in samples.
+/// Copies one row; steps are in samples.
 template <class From, class To, class Convert>
 void copy_row(const unsigned char* from,
               int64_t from_step,

@@ -1,5 +1,5 @@
 #pragma once
-// Boxes of samples from one memory layout to another; for zarr*.cpp alone.
+// Copies boxes of samples from one memory layout to another; for zarr*.cpp only.
 #include <string>
 
 #include "io/zarr/array.h"
@@ -18,7 +18,7 @@ void copy_box(const ZarrType& type,
               const std::string& place);
 /// Swaps the bytes of each sample.
 void swap_bytes(unsigned char* data, std::size_t bytes, std::size_t sample_bytes);
-/// Distances in a chunk of that shape in C order.
+/// The strides in a chunk of this shape in C order.
 Extent c_strides(const Extent& shape, std::size_t rank);
 
 }  // namespace cytra::io

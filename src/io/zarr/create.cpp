@@ -1,4 +1,4 @@
-// OME-Zarr as a format, and by rows.
+// Registers OME-Zarr as a format, and writes it by rows.
 #include <algorithm>
 
 #include "io/pixels/format.h"
@@ -23,7 +23,8 @@ class OmeZarrRows final : public ImageWriter {
   ZarrWriter file_;
 };
 
-/// Rows wait in memory until they are a row of chunks: where they are large, those are flatter.
+/// The rows of a chunk. Rows are kept in memory until they are a row of chunks, so chunks of large
+/// rows are flatter.
 int64_t chunk_rows(const ImageInfo& info, int64_t usual) {
   constexpr std::size_t kMost = std::size_t{128} << 20;
   const int64_t plane = info.shape[1] > 1 ? info.shape[2] : 1;

@@ -1,5 +1,5 @@
 #pragma once
-// Which chunks a box touches; for zarr*.cpp alone.
+// Finds the chunks that a box touches; for zarr*.cpp only.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -24,7 +24,7 @@ struct Grid {
   Extent first{}, last{};
 };
 
-/// The parts of boxes that lie in a chunk, seen from it.
+/// The parts of boxes in a chunk, in its coordinates.
 inline std::vector<Box> clip(const std::vector<Box>& boxes,
                              std::size_t rank,
                              const Extent& chunk,

@@ -67,7 +67,7 @@ void put_fill(T value, std::array<unsigned char, 8>& into) {
   std::memcpy(into.data(), &value, sizeof value);
 }
 
-/// Source: "Fill value encoding" of v2, "Fill value" of each v3 data type.
+/// Reads the fill value. Source: "Fill value encoding" of v2, "Fill value" of each v3 data type.
 void read_fill(const Json& value, const std::string& place, ZarrMeta& meta) {
   const ZarrType& type = meta.type;
   const auto wrong = [&](const char* expected) {
@@ -142,7 +142,7 @@ ByteCodec byte_codec(const std::string& full_name, const std::string& place) {
               "blosc, zstd, gzip, zlib, lz4 or none; write the array again with one of these");
 }
 
-/// v3 lets a name without configuration stand alone.
+/// The name of a codec; v3 allows a name without configuration.
 std::string name_of(const Json& json, const std::string& place) {
   return json.is_string() ? json.get<std::string>() : text_of(json, "name", place);
 }

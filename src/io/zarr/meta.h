@@ -1,5 +1,5 @@
 #pragma once
-// What .zarray and zarr.json say about an array; for zarr*.cpp alone. Sources:
+// Reads the metadata of an array, .zarray and zarr.json; for zarr*.cpp only. Sources:
 // https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html, .../v3/core/index.html
 #include <array>
 #include <memory>
@@ -14,7 +14,8 @@ namespace cytra::io {
 constexpr std::size_t kMaxRank = 8;
 using Extent = std::array<int64_t, kMaxRank>;  // per dimension; 1 (sizes) or 0 beyond the rank
 
-/// A stored sample, and what it is read as: 64-bit integers as 32-bit ones, float16 as float32.
+/// The type of a stored sample, and the type that it is read as: 64-bit integers as 32-bit ones,
+/// float16 as float32.
 struct ZarrType {
   char kind = 'u';  // b, i, u, f
   std::size_t bytes = 1;
@@ -27,8 +28,8 @@ struct ByteCodec {
   std::size_t type_size = 1;  // for writing: blosc's shuffle
 };
 
-/// From the samples of a chunk to its bytes: transpose, then either samples in C order or a shard
-/// of smaller chunks, then compression.
+/// The codecs from the samples of a chunk to its bytes: transpose, then either samples in C order
+/// or a shard of smaller chunks, then compression.
 struct Codecs {
   std::vector<std::size_t> order;  // stored dimension i is the array's order[i]; empty: as it is
   bool is_big_endian = false;
@@ -52,22 +53,22 @@ struct ZarrMeta {
   std::string chunk_key(const Extent& position) const;
 };
 
-/// Throws: DataError `place: ...` for what is missing, wrong or not supported.
+/// Parses metadata. Throws: DataError `place: ...` for what is missing, wrong or not supported.
 ZarrMeta parse_zarr_v2(const Json& json, const std::string& place);
 ZarrMeta parse_zarr_v3(const Json& json, const std::string& place);
-/// A chunk may have this many bytes once decoded.
+/// The most bytes of a decoded chunk.
 constexpr std::size_t kLargestChunk = std::size_t{1} << 30;
-/// Bytes of a chunk of that shape; saturates.
+/// The bytes of a chunk of this shape; saturates.
 std::size_t bytes_of(const Extent& chunk, std::size_t rank, std::size_t sample_bytes);
 
 /// Throws DataError `place: what, expected ...`.
 [[noreturn]] void refuse_zarr(const std::string& place,
                               const std::string& what,
                               const std::string& expected);
-/// Members of JSON objects. Throws: DataError `place: 'key' ..., expected ...`.
+/// The members of JSON objects. Throws: DataError `place: 'key' ..., expected ...`.
 const Json& member(const Json& json, const char* key, const std::string& place);
 std::string text_of(const Json& json, const char* key, const std::string& place);
-/// `value` for messages, shortened.
+/// Shortens `value` for messages.
 std::string excerpt(const Json& value);
 
 }  // namespace cytra::io

@@ -3,7 +3,7 @@
 
 namespace cytra::io {
 
-/// .zarray, and zarr.json; for the codecs that we write.
+/// Makes .zarray and zarr.json, for the codecs that we write.
 Json zarr_v2_json(const ZarrMeta& meta);
 Json zarr_v3_json(const ZarrMeta& meta);
 

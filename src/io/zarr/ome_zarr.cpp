@@ -20,7 +20,7 @@ const Json& list_at(const Json& json, const char* key, const std::string& place,
   return list;
 }
 
-/// Micrometres per unit; 0 for a unit that is no length, as "pixel".
+/// The micrometres per unit; 0 for a unit that is no length, such as "pixel".
 double length_unit_um(const std::string& unit) {
   constexpr std::pair<const char*, double> kUnits[] = {
       {"micrometer", 1},    {"micrometre", 1},     {"um", 1},
@@ -64,7 +64,7 @@ std::vector<Axis> parse_axes(const Json& list, const std::string& place) {
   return axes;
 }
 
-/// By type; spatial axes with other names than z, y, x count by position.
+/// Places axes by type; spatial axes with other names than z, y, x are placed by position.
 Axes place_axes(const std::vector<Axis>& list, const std::string& place) {
   Axes axes;
   std::vector<int> spatial;

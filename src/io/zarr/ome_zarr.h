@@ -1,6 +1,6 @@
 #pragma once
 // OME-NGFF 0.1 to 0.5: images, plates and scenes in the attributes of Zarr groups; for zarr*.cpp
-// alone. Source: https://ngff.openmicroscopy.org/0.4/, .../0.5/
+// only. Source: https://ngff.openmicroscopy.org/0.4/, .../0.5/
 #include <array>
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace cytra::io {
 
-/// As Format::open.
+/// This is Format::open of OME-Zarr.
 std::unique_ptr<ImageReader> open_zarr(const std::string& path, const Selection& selection);
 
 /// A group or array of either Zarr version.
@@ -24,19 +24,19 @@ struct ZarrNode {
   Json attributes;                      // of a group: those of OME
   std::string place, attributes_place;  // for messages
 };
-/// Throws: DataError for damaged metadata; none for a missing node.
+/// Finds a node. Throws: DataError for damaged metadata, but not for a missing node.
 ZarrNode find_zarr_node(ZarrStore& store, const std::string& key);
-/// Throws: DataError unless the node is an array.
+/// Parses an array's metadata. Throws: DataError unless the node is an array.
 ZarrMeta parse_zarr_array(const ZarrStore& store, const ZarrNode& node);
 
 /// Which dimension of an array is which axis; -1: it has none.
 struct Axes {
   int t = -1, c = -1, z = -1, y = -1, x = -1;
 };
-/// By position, the last five being TCZYX (a fourth from the end is C). Throws: DataError unless
-/// there are 2 to 5.
+/// The axes by position, where the last five are TCZYX (with four, the first is C). Throws:
+/// DataError unless there are 2 to 5.
 Axes axes_by_position(std::size_t rank, const std::string& place);
-/// By names such as "z"; without y and x when they don't name all dimensions.
+/// The axes by names such as "z"; without y and x when they don't name all dimensions.
 Axes axes_by_name(const std::vector<std::string>& names);
 
 struct OmeImage {
@@ -49,8 +49,8 @@ struct OmeImage {
   std::vector<Level> levels;
   std::vector<std::string> channel_names;  // as omero's, or empty
 };
-/// Scale alone is used: our geometry has no place for a translation. Without a unit a scale is in
-/// micrometres, unless it is 1 at level 0, which tells nothing. Throws: DataError.
+/// Parses an image. Only scale is used, as our geometry has no translation. Without a unit a scale
+/// is in micrometres, unless it is 1 at level 0, which means unknown. Throws: DataError.
 OmeImage parse_ome_image(const ZarrStore& store, const ZarrNode& group);
 
 /// The groups of the images in a plate (well by well), a well, or bioformats2raw's layout; the

@@ -1,5 +1,5 @@
 #pragma once
-// The OME attributes of images that we write; for zarr*.cpp alone.
+// The OME attributes of images that we write; for zarr*.cpp only.
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,18 +10,19 @@
 
 namespace cytra::io {
 
-/// The axes an image is written with: y and x, z for stacks or a known spacing, c for several
-/// channels or a name. Each is an index into C, Z, Y, X.
+/// The axes with which an image is written: y and x, z for stacks or a known spacing, c for
+/// several channels or a name. Each is an index into C, Z, Y, X.
 std::vector<std::size_t> written_axes(const ImageInfo& info);
 extern const char* const kAxisNames[4];  // c, z, y, x
 
-/// The name of an image by its path: without .ome.zarr.
+/// The name of an image from its path, without .ome.zarr.
 std::string image_name(const std::string& path);
 
 /// The smallest and largest value of each channel, for omero's window.
 using Ranges = std::vector<std::pair<double, double>>;
 
-/// What 0.4 has in .zattrs and 0.5 in attributes.ome. `is_label`: of an image's labels.
+/// The attributes that 0.4 has in .zattrs and 0.5 in attributes.ome. `is_label`: for an image's
+/// labels.
 Json ome_attributes(const std::string& name,
                     const ImageInfo& info,
                     const std::vector<PyramidLevel>& levels,
@@ -29,7 +30,7 @@ Json ome_attributes(const std::string& name,
                     bool is_nearest,
                     bool is_label,
                     bool is_v0_5);
-/// zarr.json of a group.
+/// Makes zarr.json of a group.
 Json group_json(const Json& ome);
 
 }  // namespace cytra::io

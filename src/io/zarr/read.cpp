@@ -55,7 +55,8 @@ class ZarrReader final : public ImageReader {
                  const ZarrMeta& meta,
                  const std::vector<std::string>& names);
 
-  /// Parts of a sparse image have no files: up to 1 GB of them may be read at once.
+  /// Checks the size of a read. Parts of a sparse image have no files; up to 1 GB of them may be
+  /// read at once.
   void check_size(std::size_t bytes, const std::vector<Box>& boxes) const {
     if (bytes <= kLargestChunk) return;
     const std::size_t stored = array_.covered(boxes) * size_of(info_.dtype);
@@ -68,7 +69,7 @@ class ZarrReader final : public ImageReader {
         format_bytes(static_cast<double>(stored))));
   }
 
-  /// The region, a box for every run of neighbouring channels.
+  /// The boxes of a region: one for every run of neighbouring channels.
   std::vector<Box> boxes_of(const Region& region) const {
     const int64_t plane = region.size[0] * region.size[1] * region.size[2];
     std::vector<Box> boxes;
@@ -156,7 +157,7 @@ ZarrArray ZarrReader::open_level(const OmeImage& image, const Selection& selecti
   return {store_, level.path, std::move(meta)};
 }
 
-/// Throws: DataError for a time point or channel that the array does not have.
+/// Sets the shape. Throws: DataError for a time point or channel that the array does not have.
 void ZarrReader::set_shape(const Selection& selection,
                            const ZarrMeta& meta,
                            const std::vector<std::string>& names) {

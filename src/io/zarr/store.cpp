@@ -15,11 +15,13 @@
 namespace cytra::io {
 namespace {
 
-// A plate of 384 wells and nine fields has 2 MB of it, its consolidated metadata 20 MB.
+// The most metadata: a plate of 384 wells and nine fields has 2 MB, and 20 MB of consolidated
+// metadata.
 constexpr std::size_t kMostMetadata = std::size_t{64} << 20;
 constexpr int kDeepest = 32;
 
-// Blocks that a thread keeps. None with AddressSanitizer, which then sees every end.
+// The number of blocks that a thread keeps; 0 with AddressSanitizer, which then sees when each is
+// freed.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kMostKept = 0;
 #else
@@ -107,7 +109,7 @@ std::string ZarrStore::join(const std::string& group, const std::string& key) co
 ZarrFile ZarrStore::open(const std::string& key) const {
   const std::string path = path_of(join("", key));
   struct stat status {};
-  // Sparse images lack most of their chunks: soon done with those.
+  // Sparse images lack most of their chunks, so this case is fast.
   if (::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
   const std::unique_ptr<char, FreeText> real(::realpath(path.c_str(), nullptr));
   if (!real) {
@@ -144,7 +146,7 @@ Json ZarrStore::read_json(const std::string& key) {
   const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth > kDeepest)
       throw DataError(file.path() + ": nested too deep, expected metadata of Zarr");
-    // A copy of all metadata below: not needed, and long.
+    // A copy of all metadata below is long, and not needed.
     return !(depth == 1 && event == Json::parse_event_t::key && value == "consolidated_metadata");
   };
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// The files of a Zarr hierarchy in a folder, and nothing outside of it; for zarr*.cpp alone.
+// Opens the files of a Zarr hierarchy in a folder, and nothing outside of it; for zarr*.cpp only.
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -10,13 +10,13 @@ namespace cytra::io {
 
 using Json = nlohmann::json;
 
-/// Keeps a few blocks of its thread for the next Buffer: the heap would return each to the system
-/// and have it zeroed again, which takes longer than decoding.
+/// Keeps a few blocks of its thread for the next Buffer: the heap would return each to the system,
+/// which would zero it again, and that takes longer than decoding.
 struct BufferDeleter {
   std::size_t capacity = 0;
   void operator()(unsigned char* data) const;
 };
-/// Bytes that are not zeroed first.
+/// A buffer of bytes that are not zeroed.
 struct Buffer {
   explicit Buffer(std::size_t count = 0);
   std::unique_ptr<unsigned char[], BufferDeleter> data;
@@ -35,7 +35,7 @@ class ZarrFile {
   explicit operator bool() const { return descriptor_ >= 0; }
   const std::string& path() const { return path_; }
   std::size_t size() const { return size_; }
-  /// Throws: DataError beyond the end, IoError.
+  /// Reads bytes. Throws: DataError beyond the end, IoError.
   void read(std::size_t offset, std::size_t count, unsigned char* into) const;
 
  private:
@@ -44,20 +44,22 @@ class ZarrFile {
   std::size_t size_ = 0;
 };
 
-/// Keys are paths below the root, "a/b/c". Thread: all but read_json() may run on several threads.
+/// The files of a hierarchy. Keys are paths below the root, "a/b/c". Thread: all but read_json()
+/// may run on several threads.
 class ZarrStore {
  public:
-  /// Throws: ConfigError when there is no such folder.
+  /// Opens the hierarchy. Throws: ConfigError when there is no such folder.
   explicit ZarrStore(const std::string& root);
-  /// For messages.
+  /// The path of a key, for messages.
   std::string path_of(const std::string& key) const;
-  /// Throws: DataError for a key that leads out of the root (.., absolute, a link) or to something
-  /// else than a file; ConfigError, IoError.
+  /// Opens a file. Throws: DataError for a key that leads out of the root (.., absolute, a link)
+  /// or to something other than a file; ConfigError, IoError.
   ZarrFile open(const std::string& key) const;
   bool has(const std::string& key) const { return static_cast<bool>(open(key)); }
-  /// null when there is no such file. Throws: DataError for damaged JSON, as open().
+  /// Reads a JSON file; null when there is no such file. Throws: DataError for damaged JSON, as
+  /// open().
   Json read_json(const std::string& key);
-  /// `key` below the group `group`, "" for the root. Throws: DataError as open().
+  /// Joins `key` to the group `group`, "" for the root. Throws: DataError as open().
   std::string join(const std::string& group, const std::string& key) const;
 
  private:

@@ -24,7 +24,7 @@ namespace {
 using Shape = std::array<int64_t, 4>;
 using Version = ZarrOptions::Version;
 
-/// Channel names come from files, in any encoding.
+/// Writes JSON; channel names come from files, in any encoding.
 std::string written(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
@@ -70,7 +70,7 @@ void check(const std::string& path, const ImageInfo& info, const ZarrOptions& op
     throw DataError(path + ": labels of type " + name_of(info.dtype) + ", expected integers");
 }
 
-/// Where it is written: below the image for labels, in that image's version.
+/// The place to write to: for labels below the image, in that image's version.
 std::string place_of(const std::string& path, const ImageInfo& info, ZarrOptions& options) {
   if (options.labels.empty()) return path;
   ZarrStore store(path);
@@ -109,7 +109,11 @@ void list_labels(const std::string& path, const ZarrOptions& options) {
   if (std::find(names.begin(), names.end(), options.labels) == names.end())
     names.push_back(options.labels);
   const std::string folder = path + "/labels/";
-  for (const char* list : {"zarr.json", ".zattrs", ".zgroup"}) own_file(folder + list);  // added to
+  for (const char* list : {"zarr.json", ".zattrs", ".zgroup"}) own_file(folder + list);  // existing
+                                                                                         // ones
+                                                                                         // are
+                                                                                         // added
+                                                                                         // to
   if (is_v3) {
     ome["version"] = "0.5";
     write_file(folder + "zarr.json", written(group_json(ome)));
@@ -160,7 +164,7 @@ struct ZarrWriter::Impl {
   ZarrOptions options;
   ZarrFolder folder;
   std::vector<std::size_t> axes;
-  std::size_t first;  // their first dimension: 1 behind time
+  std::size_t first;  // their first dimension: 1 after time
   std::vector<PyramidLevel> levels;
   ZarrArrayWriter level_0;
   std::mutex mutex;
@@ -231,7 +235,7 @@ Extent ZarrWriter::Impl::strides_of(const Shape& shape) const {
   return strides;
 }
 
-/// What is compressed at once.
+/// The shape that is compressed at once.
 Shape ZarrWriter::Impl::unit_of(const ZarrMeta& meta) const {
   const Extent& chunk = meta.codecs.inner ? meta.codecs.inner_chunk : meta.chunk;
   Shape unit{1, 1, 1, 1};
@@ -265,8 +269,8 @@ void ZarrWriter::Impl::note_ranges(const Image& pixels) {
   }
 }
 
-/// Chunk by chunk, side by side where the region completes any; one of several threads that write
-/// does all of its own.
+/// Writes level 0 chunk by chunk, on several threads where the region completes any; when several
+/// threads write, each does all of its own.
 void ZarrWriter::Impl::write_level_0(const Region& region,
                                      const Shape& shape,
                                      const unsigned char* samples,
@@ -296,7 +300,7 @@ void ZarrWriter::Impl::write_level_0(const Region& region,
   jobs.drain();
 }
 
-/// Out of the level before, a chunk at a time.
+/// Makes a level from the one before, a chunk at a time.
 void ZarrWriter::Impl::write_level(std::size_t level) const {
   const PyramidLevel &large = levels[level - 1], &small = levels[level];
   const ZarrStore store(folder.temporary());
