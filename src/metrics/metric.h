@@ -19,8 +19,8 @@ struct Compared {
   at::Tensor mask = {};
   /// Voxel sizes, (Z,)Y,X, of each image, as far as they are known; 0: it is not.
   std::vector<std::vector<double>> spacing_um = {};
-  /// Of Input::boxes, for each image, in place of prediction and truth: the boxes that were found,
-  /// with their scores, and those of the objects that there are. Any device.
+  /// The boxes found in each image, with their scores, and the boxes of its objects: for
+  /// Input::boxes, in place of prediction and truth. Any device.
   std::vector<ops::Boxes> found = {}, objects = {};
 };
 

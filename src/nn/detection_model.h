@@ -29,8 +29,8 @@ struct DetectionModel : Model {
   /// The mean loss of a batch. `target`: (N,...), target() of each image.
   virtual at::Tensor loss(const std::vector<at::Tensor>& levels,
                           const at::Tensor& target) const = 0;
-  /// Of the levels for padded images, the objects of each: within `size`, none without a volume, by
-  /// descending score, on the CPU.
+  /// The objects of each image, from the levels for padded images: within `size`, none without a
+  /// volume, by descending score, on the CPU.
   virtual std::vector<ops::Boxes> decode(const std::vector<at::Tensor>& levels,
                                          const std::vector<int64_t>& size,
                                          const BoxOptions& options) const = 0;

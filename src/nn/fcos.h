@@ -32,8 +32,8 @@ FcosLoss fcos_loss(const std::vector<at::Tensor>& levels,
                    const at::Tensor& target,
                    const std::vector<int64_t>& strides);
 
-/// Of the outputs for padded images, the objects of each: within `size`, none without area, by
-/// descending score, on the CPU.
+/// The objects of each image, from the outputs for padded images: within `size`, none without area,
+/// by descending score, on the CPU.
 std::vector<ops::Boxes> decode_fcos(const std::vector<at::Tensor>& levels,
                                     const std::vector<int64_t>& strides,
                                     const std::vector<int64_t>& size,

@@ -30,7 +30,7 @@ struct Times {
   double at_share(double share) const;
   double median() const;
   double mean() const;
-  /// Of the fastest run, which is the one that nothing disturbed.
+  /// Seconds of the fastest run, which is the one that nothing disturbed.
   double best_s() const { return 1e-3 * ms.front(); }
   /// Where the median of ever more runs lies with 95 % confidence: two of the times, by the sign
   /// test, which supposes nothing about how times are spread. None of fewer than 6 runs.

@@ -148,7 +148,7 @@ class Rows {
     return ready({left, repeats_.timed});
   }
 
-  /// With the first variant, which is measured before and behind it.
+  /// Compares times with those of the first variant, which is measured before and after them.
   void compare(const perf::Times& times, Node& row) {
     if (!before_) {
       row.set("speedup", Node());

@@ -16,7 +16,7 @@ struct Box {
   at::Tensor part_of(const at::Tensor& volume) const;
 };
 
-/// Of each value but 0 in a dense volume (Z,Y,X) of T (float, int32_t), ascending.
+/// The box of each value but 0 in a dense volume (Z,Y,X) of T (float, int32_t), ascending.
 template <class T>
 std::vector<std::pair<T, Box>> boxes_of(const at::Tensor& volume);
 

@@ -15,7 +15,7 @@
 namespace cytra::pipelines {
 namespace {
 
-/// Of an image (C,[D,]H,W) whose sides are multiples of `pad_to`.
+/// The shape of an image (C,[D,]H,W) whose sides are multiples of `pad_to`.
 std::vector<int64_t> padded_shape(std::vector<int64_t> image, int64_t pad_to) {
   if (pad_to == 0) return image;
   for (std::size_t i = 1; i < image.size(); ++i)

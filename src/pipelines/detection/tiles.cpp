@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kAgree = 0.5F;  // share that two boxes of one object have in common, where both see
 
-/// As ops::Boxes has them, of one box or tile.
+/// The corners of one box or tile, in the order of ops::Boxes.
 using Corners = std::vector<float>;
 
 struct TiledBox {
