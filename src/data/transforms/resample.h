@@ -20,8 +20,8 @@ at::Tensor resize(const at::Tensor& image,
                   const std::string& mode,
                   bool align_corners);
 
-/// Rounds to the next 2^-20: what rounding made of a tie is a tie again, so that what is decided by it
-/// does not depend on the processor.
+/// Rounds to the next 2^-20: what rounding made of a tie is a tie again, so that what is decided by
+/// it does not depend on the processor.
 double snapped(double x);
 /// The voxels nearest to points in [-1, 1], x first, as torch's grid_sampler has them. The rule for
 /// ties, on any processor: coordinates are snapped(), and a point in the middle between two voxels
