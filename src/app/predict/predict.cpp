@@ -189,7 +189,7 @@ void gather(training::Processes& processes,
   processes.sum(sums);
   for (int64_t rank = 0; rank < place.size && books.code == 0; ++rank)
     books.code = static_cast<int>(codes[rank].item<double>());
-  // This is counted once, as there may be further heads.
+  // Counts this once, as there may be further heads.
   books.resumed = processes.is_first() ? static_cast<int64_t>(resumed.item<double>()) : 0;
 }
 
