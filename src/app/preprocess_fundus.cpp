@@ -6,10 +6,10 @@
 #include "base/signals.h"
 #include "config/text_of.h"
 #include "pipelines/fundus/files.h"
-#include "pipelines/job/books.h"
 #include "pipelines/job/inputs.h"
 #include "pipelines/job/names.h"
 #include "pipelines/job/stamp.h"
+#include "pipelines/job/tally.h"
 
 namespace cytra::app {
 namespace {
@@ -46,17 +46,17 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
   const c10::Device device = device::choose_device(config.trainer.accelerator);
   device::apply(config.performance, device);
   const std::string& folder = config.paths.output_dir;
-  pipelines::Books books(run.json);
+  pipelines::Tally tally(run.json);
   pipelines::InputOptions listed;
   listed.path = config.data.path;
   pipelines::OutputNames names;
   std::vector<pipelines::FundusInput> inputs;
   for (const data::Sample& sample :
-       pipelines::list_inputs(listed, {config.data.key}, books.leaving_out())) {
+       pipelines::list_inputs(listed, {config.data.key}, tally.leaving_out())) {
     const data::Source& source = sample.sources.at(config.data.key);
     inputs.push_back({source.path, names.next(source)});
   }
-  books.images += static_cast<int64_t>(inputs.size());
+  tally.images += static_cast<int64_t>(inputs.size());
   pipelines::FundusFiles files(folder,
                                inputs,
                                config.fundus,
@@ -64,29 +64,29 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
   std::vector<pipelines::FundusInput> left;
   for (const pipelines::FundusInput& input : inputs)
     if (!files.has(input)) left.push_back(input);
-  books.done = books.resumed = static_cast<int64_t>(inputs.size() - left.size());
+  tally.done = tally.resumed = static_cast<int64_t>(inputs.size() - left.size());
   pipelines::StageReport report("preprocess_fundus");
   const auto conclude = [&](int signal) {
     const std::string table = files.write_table();
-    books.results.add("images", config::Node::make_integer(books.done));
-    books.results.add("table", table);
-    books.conclude(folder, "done", signal);
+    tally.results.add("images", config::Node::make_integer(tally.done));
+    tally.results.add("table", table);
+    tally.conclude(folder, "done", signal);
   };
   {
-    const pipelines::EndOnSignal end_on_signal(books, conclude);
+    const pipelines::EndOnSignal end_on_signal(tally, conclude);
     Progress progress("retinas", static_cast<int64_t>(left.size()));
     int64_t seen = 0;
     pipelines::FundusEvents events;
     events.done = [&](const pipelines::FundusInput& input, const Disc& disc) {
-      const std::lock_guard guard(books.mutex);
+      const std::lock_guard guard(tally.mutex);
       files.add(input, disc);
-      ++books.done;
+      ++tally.done;
       progress.update(++seen);
     };
     events.failed =
         [&](const pipelines::FundusInput& input, const std::exception& error, const Disc* disc) {
-          books.leave_out(input.path, error);
-          const std::lock_guard guard(books.mutex);
+          tally.leave_out(input.path, error);
+          const std::lock_guard guard(tally.mutex);
           files.add_failed(input, disc);
           progress.update(++seen);
         };
@@ -95,7 +95,7 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
   report.finish();
   log::info("{}", report.table());
   conclude(0);
-  return books.code;
+  return tally.code;
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 #include "base/strings.h"
 #include "base/table.h"
 #include "device/device.h"
-#include "inference/predict_road.h"
 #include "inference/predictor.h"
+#include "inference/windowed_model.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "pipelines/job/stage_report.h"
@@ -189,7 +189,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
             info.turns == 0 ? "" : fmt::format(" turned by {} degrees", 90 * info.turns),
             info.frame_rate,
             info.sound_tracks,
-            device::describe(predictor.road().device));
+            device::describe(predictor.windowed().device));
 
   pipelines::StageReport report("process_video");
   Progress progress("frames", std::min(info.frames, options.limit_frames.value_or(info.frames)));
@@ -208,7 +208,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
   const std::string problem = source->problem();
   const int signal = signal_received();
   if (figures.written > 0) results.add("output", *options.output);
-  report.tell();
+  report.log_times();
   if (options.prometheus) report.write_prometheus(*options.prometheus);
   if (figures.dropped > 0)
     log::warn("{} frames were dropped: they came faster than they were predicted", figures.dropped);
@@ -323,7 +323,7 @@ int benchmark_video(cli::Run run, const VideoConfig& config) {
   }
   log::info("{} on {}, {}:\n{}",
             predictor.model().path,
-            device::describe(predictor.road().device),
+            device::describe(predictor.windowed().device),
             predictor.engine(),
             format_table(rows));
   results.print();

@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "config/overrides/overrides.h"
 #include "data/annotations.h"
+#include "data/check_targets.h"
 #include "data/image_tensor.h"
 #include "data/target_facts.h"
-#include "data/target_judge.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/colour_table.h"
 

@@ -15,7 +15,7 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "config/registry.h"
-#include "data/survey_judge.h"
+#include "data/survey_findings.h"
 #include "data/transforms/load_image.h"
 #include "io/annotations/annotations.h"
 #include "io/fingerprint.h"
@@ -279,7 +279,7 @@ Survey survey(const DataModule& module,
   }
   if (!trial && module.loader().on_mismatch != "error")
     trial = [](Split, std::size_t) { return std::string(); };
-  judge(result, trial, module.loader().on_error);
+  add_findings(result, trial, module.loader().on_error);
   return result;
 }
 

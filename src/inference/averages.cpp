@@ -163,7 +163,7 @@ LoadedModel mean_of(std::vector<LoadedModel> models) {
   LoadedModel mean = models.at(0);
   if (models.size() == 1) return mean;
   std::vector<Forward> forwards;
-  std::vector<Place> places;
+  std::vector<MoveModel> places;
   std::string fingerprints;
   for (const LoadedModel& model : models) {
     forwards.push_back(model.forward);
@@ -177,7 +177,7 @@ LoadedModel mean_of(std::vector<LoadedModel> models) {
   mean.torchscript = nullptr;
   mean.forward = mean_of(std::move(forwards));
   mean.place = [places = std::move(places)](c10::Device device, bool on_tensor_cores) {
-    for (const Place& place : places) place(device, on_tensor_cores);
+    for (const MoveModel& place : places) place(device, on_tensor_cores);
   };
   mean.fingerprint = io::fingerprint(fingerprints);
   return mean;

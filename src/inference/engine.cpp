@@ -115,7 +115,7 @@ class EnginePool final : public Engine {
         model_(std::move(model)),
         options_(std::move(options)),
         text_(first->text()) {
-    places_[shape_of(example)] = {0, ++clock_, true, std::move(first)};
+    engines_[shape_of(example)] = {0, ++clock_, true, std::move(first)};
   }
 
   std::vector<Tensor> run(const Tensor& windows) override {
@@ -142,10 +142,10 @@ class EnginePool final : public Engine {
   static constexpr std::size_t kMost = 4;  // engines, each with weights of its own
 
   using Shape = std::vector<int64_t>;
-  struct Place {
+  struct ShapeEngine {
     int passes = 0;
     int64_t used = 0;         // when, by clock_
-    bool is_settled = false;  // an engine exists or is being made, or none is possible
+    bool is_decided = false;  // an engine exists or is being made, or none is possible
     std::shared_ptr<FixedEngine> engine;
   };
   static Shape shape_of(const Tensor& windows) { return windows.sizes().slice(1).vec(); }
@@ -155,10 +155,10 @@ class EnginePool final : public Engine {
     const Shape shape = shape_of(windows);
     {
       const std::lock_guard lock(mutex_);
-      Place& place = places_[shape];
+      ShapeEngine& place = engines_[shape];
       place.used = ++clock_;
-      if (place.is_settled || ++place.passes <= kPassesBefore) return place.engine;
-      place.is_settled = true;
+      if (place.is_decided || ++place.passes <= kPassesBefore) return place.engine;
+      place.is_decided = true;
     }
     std::shared_ptr<FixedEngine> made;
     try {
@@ -168,20 +168,20 @@ class EnginePool final : public Engine {
       log::debug("engine: eager for windows of another size: {}", first_line(error.what()));
     }
     const std::lock_guard lock(mutex_);
-    places_[shape] = {0, clock_, true, made};
+    engines_[shape] = {0, clock_, true, made};
     drop_oldest();
     return made;
   }
 
   void drop_oldest() {
-    auto oldest = places_.end();
+    auto oldest = engines_.end();
     std::size_t engines = 0;
-    for (auto place = places_.begin(); place != places_.end(); ++place) {
+    for (auto place = engines_.begin(); place != engines_.end(); ++place) {
       if (place->second.engine == nullptr) continue;
       ++engines;
-      if (oldest == places_.end() || place->second.used < oldest->second.used) oldest = place;
+      if (oldest == engines_.end() || place->second.used < oldest->second.used) oldest = place;
     }
-    if (engines > kMost) places_.erase(oldest);
+    if (engines > kMost) engines_.erase(oldest);
   }
 
   static std::vector<Tensor> run_parts(FixedEngine& engine, const Tensor& windows, int64_t full) {
@@ -204,7 +204,7 @@ class EnginePool final : public Engine {
   const EngineOptions options_;
   const std::string text_;
   std::mutex mutex_;
-  std::map<Shape, Place> places_;
+  std::map<Shape, ShapeEngine> engines_;
   int64_t clock_ = 0;
 };
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "data/image_tensor.h"
-#include "inference/predict_road.h"
 #include "inference/result.h"
+#include "inference/windowed_model.h"
 
 namespace cytra::inference {
 namespace {
@@ -35,19 +35,19 @@ Predictor Predictor::load(const std::string& checkpoint, const PredictorOptions&
 }
 
 Predictor::Predictor(std::vector<LoadedModel> models, const PredictorOptions& options)
-    : road_(std::make_shared<PredictRoad>(models, options)) {}
+    : windowed_(std::make_shared<WindowedModel>(models, options)) {}
 
 const LoadedModel& Predictor::model() const {
-  return road_->model;
+  return windowed_->model;
 }
 
 std::string Predictor::engine() const {
-  return road_->engine();
+  return windowed_->engine();
 }
 
 Tensor Predictor::predict(const Tensor& image) const {
   const c10::InferenceMode inference_mode;
-  const int64_t dims = road_->image_dims();
+  const int64_t dims = windowed_->image_dims();
   if (image.dim() != dims + 1 && image.dim() != dims + 2) {
     throw DataError(fmt::format("an image of ({}), expected (C,{}) or (N,C,{})",
                                 fmt::join(image.sizes(), ","),
@@ -61,9 +61,9 @@ Tensor Predictor::predict(const Tensor& image) const {
   }
   ModelInput input(image.to(at::kFloat));
   input.sample.id = "the image";
-  road_->check(input);
-  Result result{road_->run(input, road_->windows(input))};
-  apply_all(road_->steps, result);
+  windowed_->check(input);
+  Result result{windowed_->run(input, windowed_->windows(input))};
+  apply_all(windowed_->steps, result);
   return result.values;
 }
 
@@ -72,33 +72,34 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
   const std::string id = "the image";
   data::Sample sample;
   sample.id = id;
-  sample.geometries[road_->x_key] = image.info().geometry;
-  sample.unread[road_->x_key] = {
+  sample.geometries[windowed_->x_key] = image.info().geometry;
+  sample.unread[windowed_->x_key] = {
       std::shared_ptr<const io::ImageReader>(&image, [](const io::ImageReader*) {}),
       io::within({}, image.info().shape, id),
-      road_->image_dims(),
+      windowed_->image_dims(),
       id};
   const auto input = std::make_shared<const ModelInput>(
-      road_->transforms.apply(std::move(sample), road_->x_key, {}, by_rows_from()));
-  road_->check(*input);
+      windowed_->transforms.apply(std::move(sample), windowed_->x_key, {}, by_rows_from()));
+  windowed_->check(*input);
   ImageResult::Outputs outputs;
   outputs.push_back(std::make_unique<RowsToWriter>(output));
-  const ResultOptions options{road_->steps};
+  const ResultOptions options{windowed_->steps};
   ImageResult result(*this, options, input, std::move(outputs));
   result.run();
 }
 
 io::ImageInfo Predictor::describe(const io::ImageInfo& image) const {
   io::ImageInfo info = image;
-  const bool are_objects = !road_->steps.empty();
-  info.dtype = are_objects ? io::Dtype::u32 : dtype_of(road_->finish);
-  info.shape[0] = are_objects ? 1 : road_->finish.channels(road_->model.out_channels);
+  const bool are_objects = !windowed_->steps.empty();
+  info.dtype = are_objects ? io::Dtype::u32 : dtype_of(windowed_->finish);
+  info.shape[0] = are_objects ? 1 : windowed_->finish.channels(windowed_->model.out_channels);
   info.scenes = info.levels = info.timepoints = 1;
   info.channel_names.clear();
   for (int64_t k = 0; k < info.shape[0]; ++k) {
-    info.channel_names.push_back(info.shape[0] == 1 && road_->decoder->is_labels(road_->form)
-                                     ? road_->y_key
-                                     : fmt::format("{} {} {}", road_->y_key, road_->form, k));
+    info.channel_names.push_back(
+        info.shape[0] == 1 && windowed_->decoder->is_labels(windowed_->form)
+            ? windowed_->y_key
+            : fmt::format("{} {} {}", windowed_->y_key, windowed_->form, k));
   }
   return info;
 }

@@ -10,7 +10,7 @@
 
 namespace cytra::inference {
 
-class PredictRoad;  // inference/predict_road.h
+class WindowedModel;  // inference/windowed_model.h
 
 /// A predictor; copies share the model. Thread: predict() may be called by several threads at
 /// once.
@@ -39,10 +39,10 @@ class Predictor {
   const LoadedModel& model() const;
   /// The engine's name: "OpenVINO 2026.4, float32"; "" before the first windows.
   std::string engine() const;
-  const PredictRoad& road() const { return *road_; }
+  const WindowedModel& windowed() const { return *windowed_; }
 
  private:
-  std::shared_ptr<const PredictRoad> road_;
+  std::shared_ptr<const WindowedModel> windowed_;
 };
 
 }  // namespace cytra::inference

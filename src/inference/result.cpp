@@ -10,7 +10,7 @@
 #include "inference/measure.h"
 #include "inference/original_grid.h"
 #include "inference/outputs/objects.h"
-#include "inference/predict_road.h"
+#include "inference/windowed_model.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {
@@ -30,7 +30,7 @@ bool take_objects(const ImageResult::Outputs& outputs) {
 }  // namespace
 
 PostprocessSteps result_steps(const Predictor& predictor, const config::Node& more) {
-  PostprocessSteps steps = predictor.road().steps;
+  PostprocessSteps steps = predictor.windowed().steps;
   const auto add = [&](const config::Node& list) {
     for (auto& step : make_postprocess(list)) steps.push_back(step);
   };
@@ -59,8 +59,8 @@ bool ImageResult::works_by_slabs() const {
   const PostprocessSteps& steps = options_.steps;
   return input_->is_by_rows() && !steps.empty() && !options_.keeps_scored &&
          !options_.original_grid && !take_objects(outputs_) &&
-         predictor_.road().finish.channels(predictor_.model().out_channels) == 1 &&
-         predictor_.road().decoder->is_labels(predictor_.road().form) &&
+         predictor_.windowed().finish.channels(predictor_.model().out_channels) == 1 &&
+         predictor_.windowed().decoder->is_labels(predictor_.windowed().form) &&
          std::all_of(
              steps.begin(), steps.end(), [](const auto& step) { return step->works_by_objects(); });
 }
@@ -93,7 +93,7 @@ void ImageResult::describe(at::IntArrayRef shape, io::Dtype dtype) {
   info_.dtype = dtype;
   if (info_.shape[0] == shape[0]) return;
   info_.shape[0] = shape[0];  // steps have changed the number of channels
-  info_.channel_names.assign(static_cast<std::size_t>(shape[0]), predictor_.road().y_key);
+  info_.channel_names.assign(static_cast<std::size_t>(shape[0]), predictor_.windowed().y_key);
 }
 
 /// Gives the outputs the next rows, or all.
@@ -120,7 +120,7 @@ void ImageResult::expect_size(int64_t rows, int64_t columns) const {
 }
 
 void ImageResult::run() {
-  const PredictRoad& road = predictor_.road();
+  const WindowedModel& road = predictor_.windowed();
   road.run(*input_, road.windows(*input_), [&](int64_t, const std::vector<at::Tensor>& rows) {
     take(rows[0]);
   });
@@ -136,7 +136,7 @@ void ImageResult::take(const at::Tensor& rows) {
     const at::Tensor ended = slabs_->add(rows[0]).unsqueeze(0);
     if (ended.numel() > 0) put(ended, io::Dtype::u32);
   } else {
-    put(rows, dtype_of(predictor_.road().finish));
+    put(rows, dtype_of(predictor_.windowed().finish));
   }
 }
 
@@ -162,9 +162,9 @@ void ImageResult::finish() {
 void ImageResult::apply_steps() {
   const auto apply = [&](auto from, auto to) { apply_all(PostprocessSteps(from, to), result_); };
   const auto first = options_.steps.begin(), last = options_.steps.end();
-  const auto own = first + static_cast<std::ptrdiff_t>(predictor_.road().steps.size());
+  const auto own = first + static_cast<std::ptrdiff_t>(predictor_.windowed().steps.size());
   auto scored = own == first ? own : last;  // objects are scored after all steps
-  if (predictor_.road().decoder->gives_labels()) {
+  if (predictor_.windowed().decoder->gives_labels()) {
     scored = std::find_if(own, last, [](const auto& step) { return step->works_by_objects(); });
   }
   apply(first, scored);
@@ -177,9 +177,9 @@ void ImageResult::finish_whole() {
   result_.values = rows_.size() == 1 ? rows_[0] : at::cat(rows_, 1);
   rows_.clear();
   result_.geometry = input_->sample.geometry();
-  result_.is_labels = predictor_.road().steps.empty() &&
-                      predictor_.road().decoder->is_labels(predictor_.road().form);
-  io::Dtype dtype = dtype_of(predictor_.road().finish);
+  result_.is_labels = predictor_.windowed().steps.empty() &&
+                      predictor_.windowed().decoder->is_labels(predictor_.windowed().form);
+  io::Dtype dtype = dtype_of(predictor_.windowed().finish);
   if (!options_.steps.empty()) {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);
     apply_steps();
@@ -205,14 +205,15 @@ const ModelInput& ImageResult::image() const {
 }
 
 bool ImageResult::has_labels() const {
-  return result_.is_labels || predictor_.road().decoder->gives_labels();
+  return result_.is_labels || predictor_.windowed().decoder->gives_labels();
 }
 
 at::Tensor ImageResult::labels(const at::Tensor& rows) const {
-  const Decoder& decoder = *predictor_.road().decoder;
+  const Decoder& decoder = *predictor_.windowed().decoder;
   const bool are_labels =
-      result_.values.defined() ? result_.is_labels : decoder.is_labels(predictor_.road().form);
-  return are_labels ? rows : decoder.labels_of(rows, predictor_.road().form, options_.threshold);
+      result_.values.defined() ? result_.is_labels : decoder.is_labels(predictor_.windowed().form);
+  return are_labels ? rows
+                    : decoder.labels_of(rows, predictor_.windowed().form, options_.threshold);
 }
 
 /// Gives the outputs objects channel by channel, so that only one channel is in memory as objects.
@@ -222,7 +223,7 @@ void ImageResult::give_objects() {
         "predict.measurements, predict.contours: values of predict.save={} are no "
         "objects; expected a mask or labels: predict.postprocess=[{{_target_: Threshold, "
         "threshold: 0.5}}]",
-        predictor_.road().form));
+        predictor_.windowed().form));
   }
   const at::Tensor all = labels(result_.values);
   has_components_ = !result_.is_objects;
@@ -244,9 +245,9 @@ ResultFiles predict_files(const Predictor& predictor,
                           const OutputPlace& place,
                           const std::vector<std::string>& outputs) {
   const c10::InferenceMode inference_mode;
-  const auto input = std::make_shared<const ModelInput>(
-      predictor.road().transforms.apply(sample, predictor.road().x_key, {}, by_rows_from()));
-  predictor.road().check(*input);
+  const auto input = std::make_shared<const ModelInput>(predictor.windowed().transforms.apply(
+      sample, predictor.windowed().x_key, {}, by_rows_from()));
+  predictor.windowed().check(*input);
   ImageResult::Outputs writers;
   for (const std::string& name : outputs) writers.push_back(make_result_output(name, place));
   ImageResult result(predictor, options, input, std::move(writers));

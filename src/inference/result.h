@@ -45,7 +45,7 @@ class ImageResult {
   /// Finishes the result after all rows. Throws: what the steps and outputs throw; ConfigError
   /// where an output needs objects and the result has none.
   void finish();
-  /// Predicts all rows, takes them and finishes. Throws: also what PredictRoad::run() throws.
+  /// Predicts all rows, takes them and finishes. Throws: also what WindowedModel::run() throws.
   void run();
   /// The files that the outputs wrote, in their order; valid after finish().
   const ResultFiles& files() const { return files_; }

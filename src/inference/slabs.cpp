@@ -18,7 +18,7 @@ namespace {
 using Sizes = std::vector<int64_t>;
 
 /// Gets rows from a source, and gives rows to a sink.
-class Slabs final : public Road {
+class Slabs final : public WindowIo {
  public:
   Slabs(const RowSource& source,
         const WindowLayout& layout,
@@ -146,9 +146,9 @@ int64_t predict_slabs(const RowSource& source,
   const auto end = std::find_if_not(begin, starts.end(), reaches);
   const c10::Device device = device_or(options.sw_device, c10::kCPU);
   WindowRun run(layout, options, 1, source.shape[0], device);
-  Slabs road(source, layout, finish, sink, range, run.first_row(begin - starts.begin()), device);
-  run.run_rows(model, road, progress, begin - starts.begin(), end - starts.begin());
-  return road.finish();
+  Slabs io(source, layout, finish, sink, range, run.first_row(begin - starts.begin()), device);
+  run.run_rows(model, io, progress, begin - starts.begin(), end - starts.begin());
+  return io.finish();
 }
 
 }  // namespace cytra::inference

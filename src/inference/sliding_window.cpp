@@ -29,7 +29,7 @@ void expect_device(const char* name, const std::optional<std::string>& device) {
 }
 
 /// Keeps images and results in memory; sums become results in place.
-class WholeImages final : public Road {
+class WholeImages final : public WindowIo {
  public:
   WholeImages(const at::Tensor& images, const WindowLayout& layout)
       : images_(readable(images)), dims_(layout.size.size()) {}
@@ -111,12 +111,12 @@ std::vector<Tensor> sliding_window(const Tensor& image,
                                 fmt::join(image.sizes(), ",")));
   }
   const WindowLayout layout = layout_windows(image.sizes().slice(2).vec(), options);
-  WholeImages road(image, layout);
+  WholeImages io(image, layout);
   // A model whose weights are half or double floats gets images of that type.
   const at::ScalarType type = image.is_floating_point() ? image.scalar_type() : at::kFloat;
   WindowRun(layout, options, image.size(0), image.size(1), image.device(), type)
-      .run(model, road, progress);
-  return std::move(road.results);
+      .run(model, io, progress);
+  return std::move(io.results);
 }
 
 Tensor sliding_window(const Tensor& image,

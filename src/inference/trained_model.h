@@ -42,7 +42,7 @@ struct CheckpointOptions {
 using Forward = std::function<std::vector<Tensor>(const Tensor& windows)>;
 
 /// Moves a model, with a layout for convolutions on tensor cores or not, as nn::place().
-using Place = std::function<void(c10::Device device, bool on_tensor_cores)>;
+using MoveModel = std::function<void(c10::Device device, bool on_tensor_cores)>;
 
 /// A model in evaluation mode, on the CPU until it is placed elsewhere.
 struct LoadedModel {
@@ -50,7 +50,7 @@ struct LoadedModel {
   Forward forward;   // on the device of place()
   /// The bytes of its TorchScript archive, where it is one; empty: it can be traced.
   std::function<std::string()> torchscript;
-  Place place;                         // must not be called in InferenceMode
+  MoveModel place;                     // must not be called in InferenceMode
   std::shared_ptr<nn::Model> network;  // null: not one of `config::task.model`'s
   int64_t in_channels = 1, out_channels = 1, spatial_dims = 2;
   std::vector<int64_t> divisor;       // sides of windows are multiples of it, per spatial

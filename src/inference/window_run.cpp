@@ -60,31 +60,37 @@ WindowRun::WindowRun(const WindowLayout& layout,
   if (!image_device.is_cpu()) grid_.table = ops::window_table(grid_, image_device);
 }
 
-void WindowRun::run(const Forward& model, Road& road, const WindowProgress& progress) {
-  run(model, road, progress, 0, total_);
+void WindowRun::run(const Forward& model, WindowIo& io, const WindowProgress& progress) {
+  run(model, io, progress, 0, total_);
 }
 
-void WindowRun::run_rows(
-    const Forward& model, Road& road, const WindowProgress& progress, int64_t begin, int64_t end) {
+void WindowRun::run_rows(const Forward& model,
+                         WindowIo& io,
+                         const WindowProgress& progress,
+                         int64_t begin,
+                         int64_t end) {
   const int64_t batch = shape_[0], last = (end * per_row_ + batch - 1) / batch * batch;
-  run(model, road, progress, first_of(begin), std::min(total_, last));
+  run(model, io, progress, first_of(begin), std::min(total_, last));
 }
 
-void WindowRun::run(
-    const Forward& model, Road& road, const WindowProgress& progress, int64_t begin, int64_t end) {
+void WindowRun::run(const Forward& model,
+                    WindowIo& io,
+                    const WindowProgress& progress,
+                    int64_t begin,
+                    int64_t end) {
   std::optional<Progress> shown;
   if (options_.progress) shown.emplace("windows", end - begin);
   for (int64_t first = begin; first < end; first += shape_[0]) {
     const int64_t count = std::min(shape_[0], end - first);
-    gather(road, first, count);
-    sum(road, first, predict(model, count));
-    if (first + count < end) road.expect_row((first + count) % per_image_ / per_row_);
+    gather(io, first, count);
+    sum(io, first, predict(model, count));
+    if (first + count < end) io.expect_row((first + count) % per_image_ / per_row_);
     if (shown) shown->update(first + count - begin);
     if (progress) progress(first + count - begin, end - begin);
   }
 }
 
-void WindowRun::gather(Road& road, int64_t first, int64_t count) {
+void WindowRun::gather(WindowIo& io, int64_t first, int64_t count) {
   // A model may return its windows, and its caller may keep them.
   if (!buffer_.defined() || buffer_.storage().use_count() > 1) {
     const bool last = options_.channels_last && layout_.slice_dim < 0 && shape_.size() > 3;
@@ -96,7 +102,7 @@ void WindowRun::gather(Road& road, int64_t first, int64_t count) {
   const at::Tensor windows = as_zyx(buffer_, layout_.roi.size());
   for (int64_t begin = first; begin < first + count;) {
     const int64_t stop = end_of_row(begin, first + count);
-    const at::Tensor image = road.image(begin / per_image_, begin % per_image_ / per_row_);
+    const at::Tensor image = io.image(begin / per_image_, begin % per_image_ / per_row_);
     const at::Tensor part = windows.narrow(0, begin - first, stop - begin);
     ops::gather(image, grid_, begin % per_image_, options_.cval, part);
     begin = stop;
@@ -119,7 +125,7 @@ std::vector<at::Tensor> WindowRun::predict(const Forward& model, int64_t count) 
   return made;
 }
 
-void WindowRun::sum(Road& road, int64_t first, std::vector<at::Tensor> made) {
+void WindowRun::sum(WindowIo& io, int64_t first, std::vector<at::Tensor> made) {
   if (outputs_.empty()) {
     for (const at::Tensor& values : made) {
       SummedOutput& output = outputs_.emplace_back(
@@ -128,7 +134,7 @@ void WindowRun::sum(Road& road, int64_t first, std::vector<at::Tensor> made) {
                        sums_device_});
       if (!sums_device_.is_cpu()) output.grid.map = ops::window_map(output.grid, sums_device_);
     }
-    road.open(outputs_);
+    io.open(outputs_);
   }
   if (made.size() != outputs_.size()) {
     throw DataError(fmt::format(
@@ -146,9 +152,9 @@ void WindowRun::sum(Road& road, int64_t first, std::vector<at::Tensor> made) {
       ops::accumulate(made[o].narrow(0, begin - first, stop - begin),
                       outputs_[o].grid,
                       begin % per_image_,
-                      road.sums(n, o));
+                      io.sums(n, o));
     }
-    if (stop % per_row_ == 0) road.close_row(outputs_, n, begin % per_image_ / per_row_);
+    if (stop % per_row_ == 0) io.close_row(outputs_, n, begin % per_image_ / per_row_);
     begin = stop;
   }
 }

@@ -34,9 +34,9 @@ struct SummedOutput {
 };
 
 /// The source of images and the sink of results.
-class Road {
+class WindowIo {
  public:
-  virtual ~Road() = default;
+  virtual ~WindowIo() = default;
   /// Image n with the rows of the windows in row `i` (C,L,Y,X), row z at z modulo L.
   virtual at::Tensor image(int64_t n, int64_t i) = 0;
   /// Called when windows before row `i` are under way: the rows of `i`, which follows, may be
@@ -60,12 +60,15 @@ class WindowRun {
             c10::Device image_device,
             at::ScalarType type = at::kFloat);
 
-  void run(const Forward& model, Road& road, const WindowProgress& progress);
+  void run(const Forward& model, WindowIo& io, const WindowProgress& progress);
   /// Runs the windows of rows [begin, end) of windows, and those in the same batches: so each
   /// window is in the same batch as when all are predicted, and gives the same values to the last
   /// bit.
-  void run_rows(
-      const Forward& model, Road& road, const WindowProgress& progress, int64_t begin, int64_t end);
+  void run_rows(const Forward& model,
+                WindowIo& io,
+                const WindowProgress& progress,
+                int64_t begin,
+                int64_t end);
   /// The row of windows that run_rows() begins with.
   int64_t first_row(int64_t begin) const { return first_of(begin) / per_row_; }
 
@@ -75,11 +78,14 @@ class WindowRun {
   int64_t end_of_row(int64_t begin, int64_t end) const {
     return std::min(end, (begin / per_row_ + 1) * per_row_);
   }
-  void run(
-      const Forward& model, Road& road, const WindowProgress& progress, int64_t begin, int64_t end);
-  void gather(Road& road, int64_t first, int64_t count);
+  void run(const Forward& model,
+           WindowIo& io,
+           const WindowProgress& progress,
+           int64_t begin,
+           int64_t end);
+  void gather(WindowIo& io, int64_t first, int64_t count);
   std::vector<at::Tensor> predict(const Forward& model, int64_t count);
-  void sum(Road& road, int64_t first, std::vector<at::Tensor> made);
+  void sum(WindowIo& io, int64_t first, std::vector<at::Tensor> made);
 
   const WindowLayout& layout_;
   const SlidingWindowOptions& options_;

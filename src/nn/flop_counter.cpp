@@ -11,7 +11,7 @@ namespace cytra::nn {
 namespace {
 
 struct Counting {
-  FlopCounter::Tell tell;
+  FlopCounter::OnFlops on_flops;
   int depth = 0;
 };
 thread_local std::unique_ptr<Counting> thread_counting;
@@ -82,7 +82,7 @@ void end_operation(const at::RecordFunction& function, at::ObserverContext* cont
   flops.forward = operation.flops + operation.per_output * outputs;
   flops.backward = static_cast<int64_t>(operation.backward * static_cast<double>(flops.forward));
   flops.values = operation.values + outputs;
-  thread_counting->tell(flops);
+  thread_counting->on_flops(flops);
 }
 
 }  // namespace
@@ -93,9 +93,9 @@ void Flops::add(const Flops& more) {
   values += more.values;
 }
 
-FlopCounter::FlopCounter(Tell tell) {
+FlopCounter::FlopCounter(OnFlops on_flops) {
   thread_counting = std::make_unique<Counting>();
-  thread_counting->tell = std::move(tell);
+  thread_counting->on_flops = std::move(on_flops);
   handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&begin_operation, &end_operation)
                                            .needsInputs(true)
                                            .needsOutputs(true)

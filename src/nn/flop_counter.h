@@ -18,8 +18,8 @@ struct Flops {
 /// thread.
 class FlopCounter {
  public:
-  using Tell = std::function<void(const Flops& of_operation)>;
-  explicit FlopCounter(Tell tell);
+  using OnFlops = std::function<void(const Flops& of_operation)>;
+  explicit FlopCounter(OnFlops on_flops);
   ~FlopCounter();
   FlopCounter(const FlopCounter&) = delete;
   FlopCounter& operator=(const FlopCounter&) = delete;

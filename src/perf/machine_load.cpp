@@ -80,7 +80,7 @@ std::string MachineLoad::text() const {
       "other processes kept {:.1f} of {:.0f} processors busy meanwhile", busy, read().processors);
 }
 
-void MachineLoad::tell(const std::string& what) const {
+void MachineLoad::report(const std::string& what) const {
   const std::string line = text();
   if (line.empty()) return;
   if (is_busy()) {
@@ -94,7 +94,7 @@ void warn_if_busy(const std::string& what) {
   constexpr std::chrono::milliseconds kLook{250};
   const MachineLoad load;
   std::this_thread::sleep_for(kLook);
-  if (load.is_busy()) load.tell(what);
+  if (load.is_busy()) load.report(what);
 }
 
 }  // namespace cytra::perf

@@ -20,7 +20,7 @@ class MachineLoad {
   /// "other processes kept 1.2 of 2 processors busy meanwhile". "" where nothing tells.
   std::string text() const;
   /// That line, "WHAT: ...": a warning on a busy machine, else an information.
-  void tell(const std::string& what) const;
+  void report(const std::string& what) const;
 
  private:
   struct Ticks {

@@ -22,7 +22,7 @@ Verdict time_pairs(const std::function<double()>& before,
     pair.after = after();
     if (!is_first) pair.before = before();
     pairs.push_back(pair);
-    verdict = judge(pairs);
+    verdict = verdict_of(pairs);
   }
   return verdict;
 }
@@ -33,7 +33,7 @@ std::string Verdict::text() const {
   return fmt::format("{:.2f} times as fast ({} of {} pairs)", ratio, favour, pairs);
 }
 
-Verdict judge(const std::vector<TimedPair>& pairs) {
+Verdict verdict_of(const std::vector<TimedPair>& pairs) {
   Verdict verdict;
   std::vector<double> ratios;
   for (const TimedPair& pair : pairs) {

@@ -25,7 +25,7 @@ struct Verdict {
   /// "1.31 times as fast (8 of 8 pairs)".
   std::string text() const;
 };
-Verdict judge(const std::vector<TimedPair>& pairs);
+Verdict verdict_of(const std::vector<TimedPair>& pairs);
 
 /// Times kPairs pairs, the order alternating; it ends with the first that does not favour `after`,
 /// as it cannot be a gain any more. Each function does the work once and returns what it took; both

@@ -147,7 +147,7 @@ std::map<std::string, data::AnnotationTarget> annotation_targets(const Node& tas
   return targets;
 }
 
-bool settle_annotations(Node& data, Node& task) {
+bool fit_to_annotations(Node& data, Node& task) {
   const auto by_key = data::annotation_files(*make<data::DataModule>(data));
   if (by_key.empty()) return false;
   for_heads(task, [&](Node& head) { name_classes(by_key, head); });

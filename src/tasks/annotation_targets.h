@@ -18,7 +18,7 @@ std::map<std::string, data::AnnotationTarget> annotation_targets(const config::N
 /// `class_names`), and in the task the names of their classes, where it tells classes apart and
 /// leaves class_names open. Returns whether there are any. Throws: ConfigError for another number
 /// of classes than num_classes; DataError.
-bool settle_annotations(config::Node& data, config::Node& task);
+bool fit_to_annotations(config::Node& data, config::Node& task);
 
 /// "dice_nucleus" in place of "dice_class_1": the classes of a task by their names, where it has
 /// any. What can't be in a metric's name becomes _.

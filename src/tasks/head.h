@@ -10,7 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "config/registry.h"
-#include "data/target_judge.h"
+#include "data/check_targets.h"
 #include "inference/decoder.h"
 #include "inference/postprocess.h"
 #include "nn/loss.h"

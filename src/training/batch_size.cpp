@@ -101,7 +101,7 @@ int64_t find_batch_size(Task& task,
   }
   model.zero_grad();
   device::empty_cache(device);
-  load.tell("trying batch sizes");
+  load.report("trying batch sizes");
   log::info("data.batch_size=AUTO: {} ({:.1f} images/s)", chosen, 1 / seconds);
   return chosen;
 }

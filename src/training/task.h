@@ -37,7 +37,7 @@ struct Task {
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
   /// The same for whole images, of validation and test. By default, sample_transform().
   virtual std::shared_ptr<data::Transform> validation_transform() { return sample_transform(); }
-  /// What it takes its targets for, for the judge of targets (data/target_judge.h), which looks at
+  /// What it takes its targets for, for the judge of targets (data/check_targets.h), which looks at
   /// them before a training and in `--check-data`. By default none is looked at.
   virtual std::vector<data::TargetMeaning> target_meanings() const;
   /// Looks at a training batch, on the model's device, before its training_step(), and not while

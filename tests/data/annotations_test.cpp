@@ -158,7 +158,7 @@ TEST_F(AnnotatedSet, GivesTheTaskTheNamesOfItsClasses) {
       text_ + ", transforms: {train: [{_target_: LoadImaged, keys: [raw, seg]}]}}", "d");
   const auto settle = [&](const std::string& text) {
     config::Node task = config::parse_yaml(text, "t");
-    EXPECT_TRUE(tasks::settle_annotations(data, task));
+    EXPECT_TRUE(tasks::fit_to_annotations(data, task));
     return task;
   };
   EXPECT_EQ(settle("{_target_: SegmentationTask, num_classes: 1}").find_direct("class_names"),

@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include "inference/adaptive_batch.h"
 #include "inference/overlay_rows.h"
-#include "inference/predict_road.h"
+#include "inference/windowed_model.h"
 #include "io/reader.h"
 #include "nn/model.h"
 #include "nn/weights.h"
@@ -102,9 +102,9 @@ TEST_P(PredictorTest, RowsAreThoseOfTheWholeImage) {
   const int64_t rows = shape()[1];
   for (const RowRange range : {RowRange{0, rows}, {7, rows}, {0, 5}, {13, 17}, {rows - 1, rows}}) {
     int64_t next = range.begin;
-    predictor.road().run(
+    predictor.windowed().run(
         input,
-        predictor.road().windows("x", image.sizes().slice(1).vec()),
+        predictor.windowed().windows("x", image.sizes().slice(1).vec()),
         [&](int64_t first, const std::vector<at::Tensor>& values) {
           EXPECT_EQ(first, next);
           EXPECT_TRUE(values[0].equal(whole.narrow(1, first, values[0].size(1)))) << first;

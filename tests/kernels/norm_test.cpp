@@ -173,13 +173,13 @@ TEST(NormKernelsOfFloats, PlacesBeyond32Bits) {
       const int lanes = cells.lanes(width), lines = kThreads / lanes;
       const auto last_block = static_cast<uint32_t>(cells.blocks(width) - 1);
       const auto place = [&](uint32_t part, int line, int lane) {
-        return place_of(cells, width, last_block, part, 65535, line, lines, lane, lanes);
+        return share_of(cells, width, last_block, part, 65535, line, lines, lane, lanes);
       };
       // The last of all values is in some thread's last vector.
       int64_t last = 0, count = 0;
       for (uint32_t part = 65000; part < 65535; ++part) {
         for (int line = 0; line < lines; ++line) {
-          const Place of = place(part, line, lanes - 1);
+          const ThreadShare of = place(part, line, lanes - 1);
           if (of.count == 0) continue;
           EXPECT_EQ(of.cell, is_channels_last ? channels - width : channels - 1);
           last = std::max(last, of.first + (of.count - 1) * of.step + width);

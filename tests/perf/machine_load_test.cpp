@@ -28,7 +28,7 @@ class Machine {
     const std::string path = dir_ / "log.txt";
     write_file(path, "");
     log::set_file(path);
-    load.tell("optimize");
+    load.report("optimize");
     log::set_file("");
     return read_file(path);
   }

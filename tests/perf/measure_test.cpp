@@ -78,8 +78,8 @@ TEST(TimeInTurn, WhatIsSlowerOrHardlyFasterIsNoGain) {
 TEST(TimeInTurn, WhatWasNotMeasuredIsNoGain) {
   EXPECT_FALSE(time_in_turn([] { return 1.0; }, [] { return 0.0; }).is_gain);
   EXPECT_FALSE(time_in_turn([] { return 0.0; }, [] { return 1.0; }).is_gain);
-  EXPECT_FALSE(judge({}).is_gain);
-  EXPECT_FALSE(judge(std::vector<TimedPair>(7, {2, 1})).is_gain) << "7 of 7 may be chance";
+  EXPECT_FALSE(verdict_of({}).is_gain);
+  EXPECT_FALSE(verdict_of(std::vector<TimedPair>(7, {2, 1})).is_gain) << "7 of 7 may be chance";
 }
 
 TEST(TimeAgain, AChoiceHoldsUnlessItIsSlower) {

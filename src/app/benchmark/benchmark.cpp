@@ -365,7 +365,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   if (config.baseline) baseline = read_baseline(*config.baseline, report);
   add_rows(subject, config, batches, report);
   report.set("load", node_of(load));
-  load.tell("benchmark_performance");
+  load.report("benchmark_performance");
   std::vector<std::string> slower;
   if (config.baseline) slower = compare(baseline, config.threshold, report);
   for (const std::string& path : config.output) {

@@ -182,7 +182,7 @@ Target target_of(const cli::Run& run, c10::Device device) {
 }
 
 /// Every setting that was searched for, with its best value.
-Changes settled(const Trials& trials, const Changes& best) {
+Changes all_settings(const Trials& trials, const Changes& best) {
   Changes all;
   for (const char* key : {kBatch, kWorkers, kPrefetch, kLayout, kWindows}) {
     Node value = trials.value(key);
@@ -245,9 +245,9 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   search.find_windows();
   const std::optional<Tried> lower = search.try_lower_precision();
   const double gain = search.compare();
-  const Changes settings = settled(trials, search.best());
+  const Changes settings = all_settings(trials, search.best());
   write_file(target.path, file_text(trials, target, settings, search.rate(), gain));
-  load.tell("optimize");
+  load.report("optimize");
 
   Changes explicit_ones = without_effect(trials.run(), target.choice, settings);
   if (!explicit_ones.empty()) {

@@ -153,7 +153,7 @@ int detect(cli::Run run, const TrainConfig& config) {
   show_operators(measured, results);
   const auto best =
       try_advice(trials, candidates(advise(measured.times, measured.facts)), seconds / 2);
-  load.tell("optimize");
+  load.report("optimize");
   show_change(trials, best, results);
   results.print();
   return 0;

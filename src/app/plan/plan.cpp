@@ -342,7 +342,7 @@ int plan_data(cli::Run run, const TrainConfig& config) {
   const PlanTarget target = plan_target(config.plan, config.data.get<std::string>("path"));
   const c10::Device device = choose_device(config);
   Node data_config = config.data, task = config.task;
-  tasks::settle_annotations(data_config, task);
+  tasks::fit_to_annotations(data_config, task);
   const auto data = make<data::DataModule>(data_config);
   const data::Survey survey = survey_of(*data);
   if (!survey.misfits.empty()) throw DataError(survey.misfits.front());

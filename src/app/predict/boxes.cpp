@@ -14,9 +14,9 @@
 #include "io/reader.h"
 #include "nn/detection_model.h"
 #include "pipelines/detection/detector.h"
-#include "pipelines/job/books.h"
 #include "pipelines/job/names.h"
 #include "pipelines/job/stamp.h"
+#include "pipelines/job/tally.h"
 #include "pipelines/predict/box_files.h"
 
 namespace cytra::app {
@@ -115,18 +115,18 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   const auto detector = pipelines::make_detector(model, subject.device, options);
   const std::string x_key = task.get<std::string>("x_key", "raw");
 
-  pipelines::Books books(run.json);
+  pipelines::Tally tally(run.json);
   pipelines::InputWants wants{model.in_channels};
   wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
   std::vector<data::Sample> inputs =
-      pipelines::list_inputs(config.data, {x_key}, books.leaving_out(), wants);
+      pipelines::list_inputs(config.data, {x_key}, tally.leaving_out(), wants);
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
       static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   inputs = all_parts_of(inputs, x_key);
-  books.images += static_cast<int64_t>(inputs.size());
+  tally.images += static_cast<int64_t>(inputs.size());
   const std::string folder = open_run_folder(run, config.predict.resume);
   const RunLock lock(folder);
-  log::info("{}: {} images on {}", model.path, books.images, device::describe(subject.device));
+  log::info("{}: {} images on {}", model.path, tally.images, device::describe(subject.device));
 
   std::vector<std::string_view> unread{"backend", "quantization"};  // options that a detector does
                                                                     // not read
@@ -141,19 +141,19 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
                             task.get<std::vector<std::string>>("class_names", {}),
                             config.predict.overlay);
   std::vector<BoxJob> jobs = box_jobs(inputs, x_key);
-  using Part = pipelines::Books::Part;
-  const auto attempt = [&](const data::Sample& input, Part part, const auto& work) {
-    books.attempt(input.id, part, config.data.on_error == "fail", work);
+  using Phase = pipelines::Tally::Phase;
+  const auto attempt = [&](const data::Sample& input, Phase phase, const auto& work) {
+    tally.attempt(input.id, phase, config.data.on_error == "fail", work);
   };
   const auto count = [&](BoxJob& job, bool was_there) {
-    const std::lock_guard guard(books.mutex);
+    const std::lock_guard guard(tally.mutex);
     job.is_done = true;
-    ++books.done;
-    if (was_there) ++books.resumed;
+    ++tally.done;
+    if (was_there) ++tally.resumed;
   };
   {
-    const pipelines::EndOnSignal end_on_signal(books, [&](int signal) {
-      books.conclude(folder, "searched", signal, pipelines::kResumeHint);
+    const pipelines::EndOnSignal end_on_signal(tally, [&](int signal) {
+      tally.conclude(folder, "searched", signal, pipelines::kResumeHint);
     });
     Progress progress("finding", static_cast<int64_t>(inputs.size()));
     const auto step = static_cast<std::size_t>(config.data.batch_size);
@@ -163,7 +163,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
       const std::size_t end = std::min(first + step, jobs.size());
       for (std::size_t i = first; i < end; ++i) {
         BoxJob& job = jobs[i];
-        attempt(*job.input, Part::reading, [&] {
+        attempt(*job.input, Phase::reading, [&] {
           job.image.stamp =
               pipelines::stamp_of(*job.input, pipelines::content_of(*job.input), settings);
           if (files.has(job.image)) return count(job, true);
@@ -173,7 +173,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
       }
       const auto found = detector->detect(images);
       for (std::size_t i = 0; i < found.size(); ++i) {
-        attempt(*loaded[i]->input, Part::writing, [&] {
+        attempt(*loaded[i]->input, Phase::writing, [&] {
           files.add(loaded[i]->image, images[i], found[i]);
           count(*loaded[i], false);
         });
@@ -192,11 +192,11 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   for (const BoxJob& job : jobs)
     if (job.is_done) done.push_back(job.image);
   const pipelines::BoxFiles::Tables tables = files.finish(done);
-  books.results.add("table", tables.csv);
-  books.results.add("coco", tables.coco);
-  books.results.add("objects", Node::make_integer(tables.objects));
-  books.conclude(folder, "searched");
-  return books.code;
+  tally.results.add("table", tables.csv);
+  tally.results.add("coco", tables.coco);
+  tally.results.add("objects", Node::make_integer(tables.objects));
+  tally.conclude(folder, "searched");
+  return tally.code;
 }
 
 }  // namespace cytra::app

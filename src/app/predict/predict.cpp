@@ -22,8 +22,8 @@
 #include "config/run_config.h"
 #include "config/text_of.h"
 #include "device/device.h"
-#include "inference/predict_road.h"
 #include "inference/predictor.h"
+#include "inference/windowed_model.h"
 #include "ops/windows/sums.h"
 #include "pipelines/job/own_folder.h"
 #include "pipelines/job/stamp.h"
@@ -34,9 +34,9 @@ namespace {
 const bool predict_is_added = add_program<PredictConfig>("predict");
 
 using inference::HeadPredictor;
-using pipelines::Books;
 using pipelines::DoneRecord;
 using pipelines::PredictStages;
+using pipelines::Tally;
 
 /// All settings that results depend on, except the images.
 std::string settings_of(const PredictConfig& config,
@@ -47,7 +47,7 @@ std::string settings_of(const PredictConfig& config,
                      predictor.model().fingerprint,
                      config::to_json(trained.at("data.transforms")),
                      config::to_json(trained.at("task")),
-                     predictor.road().form,
+                     predictor.windowed().form,
                      config::to_json(config.inference_args),
                      precision,
                      config.data.axes.value_or(""),
@@ -69,34 +69,34 @@ std::string settings_of(const PredictConfig& config,
 /// The inputs that this run is to predict.
 std::vector<data::Sample> inputs_of(const PredictConfig& config,
                                     const inference::Predictor& predictor,
-                                    Books& books) {
+                                    Tally& tally) {
   std::vector<std::string> keys{pipelines::source_key(predictor)};
   if (config.data.scores()) {
-    keys.push_back(predictor.road().y_key);
+    keys.push_back(predictor.windowed().y_key);
     const config::Node* mask = predictor.model().config.find("task.mask_key");
     if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
   }
   std::vector<data::Sample> inputs =
       pipelines::list_inputs(config.data,
                              keys,
-                             books.leaving_out(),
+                             tally.leaving_out(),
                              pipelines::wants_of(predictor, config.inference_args));
   if (!inputs.empty()) {
     inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
   }
-  books.images += static_cast<int64_t>(inputs.size());
+  tally.images += static_cast<int64_t>(inputs.size());
   return inputs;
 }
 
 /// The seconds of a pass over windows of this shape.
 double seconds_of(const inference::Predictor& predictor, const std::vector<int64_t>& shape) {
-  const at::Tensor noise = at::rand(shape).to(predictor.road().device);
-  predictor.road().forward(noise);  // the first pass makes the engine
-  device::synchronize(predictor.road().device);
+  const at::Tensor noise = at::rand(shape).to(predictor.windowed().device);
+  predictor.windowed().forward(noise);  // the first pass makes the engine
+  device::synchronize(predictor.windowed().device);
   const Stopwatch stopwatch;
-  predictor.road().forward(noise);
-  device::synchronize(predictor.road().device);
+  predictor.windowed().forward(noise);
+  device::synchronize(predictor.windowed().device);
   return stopwatch.seconds();
 }
 
@@ -104,7 +104,7 @@ double seconds_of(const inference::Predictor& predictor, const std::vector<int64
 /// measurement.
 int tell_plan(const inference::Predictor& predictor,
               const std::vector<data::Sample>& inputs,
-              Books& books) {
+              Tally& tally) {
   std::map<std::vector<int64_t>, double> seconds;  // seconds of a pass, by the windows' shape
   const c10::InferenceMode inference_mode;
   int64_t windows = 0;
@@ -113,12 +113,13 @@ int tell_plan(const inference::Predictor& predictor,
     try {
       const pipelines::Frames frames = pipelines::frames_of(input, predictor);
       const std::vector<int64_t> shape =
-          predictor.road().transforms.shape_of(frames[0], predictor.road().x_key);
+          predictor.windowed().transforms.shape_of(frames[0], predictor.windowed().x_key);
       const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
-      const inference::SlidingWindowOptions chosen = predictor.road().windows(input.id, size);
+      const inference::SlidingWindowOptions chosen = predictor.windowed().windows(input.id, size);
       int64_t loading = 8;
       for (const int64_t side : shape) loading *= side;
-      const auto plan = predictor.road().plan(size, chosen, loading > inference::by_rows_from());
+      const auto plan =
+          predictor.windowed().plan(size, chosen, loading > inference::by_rows_from());
       const auto count = static_cast<int64_t>(frames.size());
       log::info(
           "{}: {}{}", input.id, count == 1 ? "" : fmt::format("{} images of ", count), plan.text);
@@ -132,29 +133,29 @@ int tell_plan(const inference::Predictor& predictor,
       all_seconds +=
           once * static_cast<double>(count * plan.windows) / static_cast<double>(pass[0]);
     } catch (const Error& error) {
-      books.leave_out(input.id, error);
+      tally.leave_out(input.id, error);
     }
   }
-  books.results.add("windows", config::Node::make_integer(windows));
-  books.results.add("memory_mb", std::round(bytes / 1e6));
-  books.results.add("seconds", std::round(all_seconds * 10) / 10);
-  books.results.print();
+  tally.results.add("windows", config::Node::make_integer(windows));
+  tally.results.add("memory_mb", std::round(bytes / 1e6));
+  tally.results.add("seconds", std::round(all_seconds * 10) / 10);
+  tally.results.print();
   log::info("{} images by {} windows: about {} and {} of memory on {}, {}",
             inputs.size(),
             windows,
             format_seconds(all_seconds),
             format_bytes(bytes),
-            device::describe(predictor.road().device),
+            device::describe(predictor.windowed().device),
             predictor.engine());
-  return books.code;
+  return tally.code;
 }
 
 /// Agrees on the run's folder with the other processes. Returns an exit code where a signal, or an
 /// error of another process, has ended the run, else 0.
-int meet(OwnProcess& self,
-         cli::Run& run,
-         const pipelines::PredictOptions& options,
-         Common& common) {
+int join_processes(OwnProcess& self,
+                   cli::Run& run,
+                   const pipelines::PredictOptions& options,
+                   CommonPaths& common) {
   training::Processes& processes = self.processes;
   if (processes.is_first()) {
     common.folder = open_run_folder(run, options.resume);
@@ -175,40 +176,41 @@ int meet(OwnProcess& self,
 /// Gathers the scores, error codes and counts of all processes.
 void gather(training::Processes& processes,
             const std::optional<tasks::ResultScores>& scores,
-            Books& books) {
+            Tally& tally) {
   if (processes.is_alone()) return;
-  const training::Place& place = processes.place();
+  const training::ProcessPlace& place = processes.place();
   const at::Tensor codes = at::zeros({place.size}, at::kDouble);
-  codes[place.rank] = books.code;
+  codes[place.rank] = tally.code;
   const at::Tensor resumed =
-      at::tensor({static_cast<double>(books.resumed)}, at::TensorOptions(at::kDouble));
+      at::tensor({static_cast<double>(tally.resumed)}, at::TensorOptions(at::kDouble));
   std::vector<at::Tensor> sums{codes, resumed};
   if (scores) {
     for (const at::Tensor& own : scores->sums()) sums.push_back(own);
   }
   processes.sum(sums);
-  for (int64_t rank = 0; rank < place.size && books.code == 0; ++rank)
-    books.code = static_cast<int>(codes[rank].item<double>());
+  for (int64_t rank = 0; rank < place.size && tally.code == 0; ++rank)
+    tally.code = static_cast<int>(codes[rank].item<double>());
   // Counts this once, as there may be further heads.
-  books.resumed = processes.is_first() ? static_cast<int64_t>(resumed.item<double>()) : 0;
+  tally.resumed = processes.is_first() ? static_cast<int64_t>(resumed.item<double>()) : 0;
 }
 
 /// Adds what the other processes have written, so that the first process can report it.
-void add_others(DoneRecord& record, Books& books) {
+void add_others(DoneRecord& record, Tally& tally) {
   const DoneRecord::Others others = record.of_others();
-  for (const auto& [kind, path] : others.files) books.results.add(kind, path);
-  for (const auto& [image, code] : others.failed) books.results.add("failed", image);
-  books.done += others.done;
+  for (const auto& [kind, path] : others.files) tally.results.add(kind, path);
+  for (const auto& [image, code] : others.failed) tally.results.add("failed", image);
+  tally.done += others.done;
 }
 
 /// Checks that outputs have the form of the targets. Throws: ConfigError where they do not yet.
 void expect_scored_form(const inference::Predictor& predictor) {
-  const std::string usual = predictor.road().decoder->forms().front();
-  if (predictor.road().decoder->steps(usual).empty() || !predictor.road().steps.empty()) return;
+  const std::string usual = predictor.windowed().decoder->forms().front();
+  if (predictor.windowed().decoder->steps(usual).empty() || !predictor.windowed().steps.empty())
+    return;
   throw ConfigError(
       fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
                   usual,
-                  predictor.road().form));
+                  predictor.windowed().form));
 }
 
 /// Adds the scores, and names the one that compares this run with others: the one that the
@@ -234,7 +236,7 @@ void predict_head(OwnProcess& self,
                   const HeadPredictor& by,
                   const std::vector<data::Sample>& inputs,
                   const std::string& folder,
-                  Books& books,
+                  Tally& tally,
                   PredictStages& stages,
                   const std::function<void(int signal)>& conclude) {
   const inference::LoadedModel& model = by.predictor.model();
@@ -246,30 +248,30 @@ void predict_head(OwnProcess& self,
                                        config.predict,
                                        settings_of(config, precision, by.predictor),
                                        folder,
-                                       books,
+                                       tally,
                                        self.processes,
                                        stages},
                                       by.predictor,
                                       record,
                                       scores ? &*scores : nullptr);
-  const auto tell = [&] {
+  const auto log_progress = [&] {
     if (!self.processes.is_first()) return;
-    if (!self.processes.is_alone()) add_others(record, books);
+    if (!self.processes.is_alone()) add_others(record, tally);
     if (!scores) return;
-    add_scores(scores->compute(), model.config, by.head, books.results);
+    add_scores(scores->compute(), model.config, by.head, tally.results);
     const std::string missing = scores->what_is_missing();
     if (!missing.empty()) log::warn("{}", missing);
   };
   {
-    const pipelines::EndOnSignal end_on_signal(books, [&](int signal) {
-      tell();
+    const pipelines::EndOnSignal end_on_signal(tally, [&](int signal) {
+      log_progress();
       conclude(signal);
     });
     Progress progress("predicting", static_cast<int64_t>(inputs.size()));
     pipeline.run(inputs, progress);
   }
-  gather(self.processes, scores, books);
-  tell();
+  gather(self.processes, scores, tally);
+  log_progress();
 }
 
 /// Writes the figures. It is called at the beginning, too, to find out whether the file can be
@@ -286,16 +288,16 @@ int predict_with(OwnProcess& self,
                  const std::string& precision,
                  const std::vector<HeadPredictor>& heads) {
   const Stopwatch stopwatch;
-  Books books(run.json);
+  Tally tally(run.json);
   const inference::Predictor& predictor = heads.front().predictor;
-  std::vector<data::Sample> inputs = inputs_of(config, predictor, books);
+  std::vector<data::Sample> inputs = inputs_of(config, predictor, tally);
   if (config.predict.dry_run) {
     if (heads.size() > 1) log::info("of each of {} heads:", heads.size());
-    return tell_plan(predictor, inputs, books);
+    return tell_plan(predictor, inputs, tally);
   }
-  Common common;
-  pipelines::FolderOfResults results_folder(books);
-  if (const int code = meet(self, run, config.predict, common); code != 0) return code;
+  CommonPaths common;
+  pipelines::FolderOfResults results_folder(tally);
+  if (const int code = join_processes(self, run, config.predict, common); code != 0) return code;
   const std::string& folder = common.folder;
   const bool is_first = self.processes.is_first();
   std::optional<RunLock> lock;
@@ -306,22 +308,22 @@ int predict_with(OwnProcess& self,
   if (config.predict.timer) timers::enable();
   log::info("{}: {} images on {}",
             predictor.model().path,
-            books.images,
-            device::describe(predictor.road().device));
+            tally.images,
+            device::describe(predictor.windowed().device));
   PredictStages stages;
   if (is_first && config.predict.prometheus) write_figures(stages, *config.predict.prometheus);
 
   const auto conclude = [&](int signal) {
     if (!is_first) return;
-    books.conclude(books.done > 0 || signal != 0 ? folder : "",
+    tally.conclude(tally.done > 0 || signal != 0 ? folder : "",
                    "predicted in " + format_seconds(stopwatch.seconds()),
                    signal);
   };
   for (const HeadPredictor& by : heads) {
-    if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, books);  // other targets
+    if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, tally);  // other targets
     const std::string own = by.head.empty() ? folder : folder + "/" + by.head;
     make_folders(own);
-    predict_head(self, config, precision, by, inputs, own, books, stages, conclude);
+    predict_head(self, config, precision, by, inputs, own, tally, stages, conclude);
   }
   self.processes.finish();
   stages.report.finish();
@@ -330,16 +332,16 @@ int predict_with(OwnProcess& self,
   if (config.predict.timer)
     log::info("times of the stages:\n{}\n{}", stages.report.table(), timers::table());
   if (is_first && config.predict.prometheus) {
-    stages.report.count("images_failed", "Images that were left out.", books.images - books.done);
+    stages.report.count("images_failed", "Images that were left out.", tally.images - tally.done);
     write_figures(stages, *config.predict.prometheus);
   }
   conclude(0);
-  return books.code;
+  return tally.code;
 }
 
 void tell_unused_threshold(const PredictConfig& config, const inference::Predictor& predictor) {
   const double threshold = config.predict.threshold;
-  const bool is_used = predictor.road().finish.kind == ops::Finish::Kind::threshold;
+  const bool is_used = predictor.windowed().finish.kind == ops::Finish::Kind::threshold;
   if (is_used || threshold == pipelines::PredictOptions().threshold) return;
   log::warn("predict.threshold={}: no effect, it is for one mask's probability", threshold);
 }
@@ -350,7 +352,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   c10::Device device = device::choose_device(config.trainer.accelerator);
   training::TrainerOptions shared;
   shared.devices = config.trainer.devices;
-  const training::Place place = place_of(shared, device);
+  const training::ProcessPlace place = place_of(shared, device);
   std::optional<StartOfWork> start;
   if (place.rank == 0) start.emplace("the first image");
   std::optional<Stage> stage(std::in_place, "loading the model");

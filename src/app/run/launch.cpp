@@ -35,7 +35,7 @@ extern char** environ;
 namespace cytra::app {
 namespace {
 
-using training::Place;
+using training::ProcessPlace;
 using training::TrainerOptions;
 
 std::string variable_text(const char* name) {
@@ -74,12 +74,12 @@ std::string make_token() {
 }
 
 /// Keeps the connections inside this machine where all processes run on it.
-void stay_inside(Place& place) {
+void stay_inside(ProcessPlace& place) {
   if (place.local_size == place.size && !place.is_hosted) place.host = "127.0.0.1";
 }
 
-Place by_torchrun(const TrainerOptions& options) {
-  Place place;
+ProcessPlace by_torchrun(const TrainerOptions& options) {
+  ProcessPlace place;
   place.size = number_of("WORLD_SIZE", 1, kMost);
   place.rank = number_of("RANK", 0, place.size - 1);
   place.local_size = number_or("LOCAL_WORLD_SIZE",
@@ -103,8 +103,8 @@ Place by_torchrun(const TrainerOptions& options) {
   return place;
 }
 
-Place by_slurm(const TrainerOptions& options) {
-  Place place;
+ProcessPlace by_slurm(const TrainerOptions& options) {
+  ProcessPlace place;
   place.size = number_of("SLURM_NTASKS", 1, kMost);
   place.rank = number_of("SLURM_PROCID", 0, place.size - 1);
   place.local_size = std::clamp<int64_t>(
@@ -175,7 +175,7 @@ void set_places(config::Node& node, const std::string& prefix = "") {
 
 }  // namespace
 
-Place place_of(const TrainerOptions& options, c10::Device device) {
+ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
   constexpr int64_t kMostProcesses = 1024;  // of a machine
   if (options.devices > kMostProcesses) {
     throw ConfigError(fmt::format("trainer.devices={}: expected {} processes on a machine at most",
@@ -185,7 +185,7 @@ Place place_of(const TrainerOptions& options, c10::Device device) {
   const device::Backend& backend = device::backend_of(device);
   const int64_t gpus = backend.count();
   const bool is_torchrun = !variable_text("RANK").empty() || !variable_text("WORLD_SIZE").empty();
-  Place place;
+  ProcessPlace place;
   if (is_torchrun || is_slurm_task()) {
     place = is_torchrun ? by_torchrun(options) : by_slurm(options);
     const int64_t wanted = options.devices * options.num_nodes;
@@ -220,7 +220,7 @@ Place place_of(const TrainerOptions& options, c10::Device device) {
   return place;
 }
 
-int64_t gpu_of(const Place& place, int64_t gpus) {
+int64_t gpu_of(const ProcessPlace& place, int64_t gpus) {
   if (gpus == 1) return 0;
   if (place.local_rank < gpus) return place.local_rank;
   throw ConfigError(fmt::format(
@@ -230,7 +230,7 @@ int64_t gpu_of(const Place& place, int64_t gpus) {
       gpus));
 }
 
-c10::Device device_of(const Place& place, c10::Device device) {
+c10::Device device_of(const ProcessPlace& place, c10::Device device) {
   const device::Backend& backend = device::backend_of(device);
   if (backend.count() == 0 || place.size == 1) return device;
   const c10::Device own(device.type(),
@@ -239,7 +239,7 @@ c10::Device device_of(const Place& place, c10::Device device) {
   return own;
 }
 
-bool starts_others(const Place& place) {
+bool starts_others(const ProcessPlace& place) {
   return place.size > 1 && variable_text("RANK").empty() && !is_slurm_task();
 }
 
@@ -254,13 +254,13 @@ std::string first_host(const std::string& nodes) {
          after.substr(0, after.find(','));
 }
 
-int threads_of(const Place& place) {
+int threads_of(const ProcessPlace& place) {
   const int64_t cores = available_processors();
   const int64_t share = std::max<int64_t>(1, cores / place.local_size);
   return static_cast<int>(number_or("SLURM_CPUS_PER_TASK", share, 1, kMost));
 }
 
-std::string text_of(const Common& common, const cli::Run& run) {
+std::string text_of(const CommonPaths& common, const cli::Run& run) {
   config::Node node = config::Node::make_map();
   node.set("folder", config::Node::make_string(common.folder));
   node.set("checkpoint", config::Node::make_string(common.checkpoint));
@@ -270,7 +270,7 @@ std::string text_of(const Common& common, const cli::Run& run) {
   return config::to_json(node);
 }
 
-Common take_common(const std::string& text, cli::Run& run) {
+CommonPaths take_common(const std::string& text, cli::Run& run) {
   const config::Node node = config::parse_yaml(text, "of rank 0");
   run.config = config::parse_yaml(node.get<std::string>("config"), "of rank 0");
   config::fill_in_environment(run.config);
@@ -278,7 +278,7 @@ Common take_common(const std::string& text, cli::Run& run) {
   return {node.get<std::string>("folder"), node.get<std::string>("checkpoint")};
 }
 
-void Children::start(const Place& place) {
+void Children::start(const ProcessPlace& place) {
   ChildOptions child;
   child.program = "/proc/self/exe";
   child.arguments = split(read_file("/proc/self/cmdline"), '\0');
@@ -358,7 +358,7 @@ void OwnLog::restore() {
   before_ = -1;
 }
 
-int run_in_processes(const training::Place& place,
+int run_in_processes(const training::ProcessPlace& place,
                      c10::Device device,
                      double timeout_s,
                      const std::function<int(OwnProcess& self)>& work) {

@@ -17,28 +17,28 @@ namespace cytra::app {
 /// The place of this process in the run, by the environment of torchrun (RANK, WORLD_SIZE, ...) or
 /// srun (SLURM_PROCID, SLURM_NTASKS, ...); else the first of trainer.devices. Throws: ConfigError
 /// when environment and options contradict each other.
-training::Place place_of(const training::TrainerOptions& options, c10::Device device);
+training::ProcessPlace place_of(const training::TrainerOptions& options, c10::Device device);
 /// The number of the GPU that a process uses, of the `gpus` that it sees: its own rank on the
 /// machine, or the only one, since Slurm's --gpus-per-task=1 shows each task another. Throws:
 /// ConfigError when there are too few.
-int64_t gpu_of(const training::Place& place, int64_t gpus);
+int64_t gpu_of(const training::ProcessPlace& place, int64_t gpus);
 /// The device of this process among several, which becomes the current one.
-c10::Device device_of(const training::Place& place, c10::Device device);
+c10::Device device_of(const training::ProcessPlace& place, c10::Device device);
 /// Whether the first process has to start the others.
-bool starts_others(const training::Place& place);
+bool starts_others(const training::ProcessPlace& place);
 /// The first host of Slurm's list: "gpu[03-07,11],cpu1" -> "gpu03".
 std::string first_host(const std::string& nodes);
 /// CPU threads for each of the processes on this machine.
-int threads_of(const training::Place& place);
+int threads_of(const training::ProcessPlace& place);
 
 /// The values, besides the configuration, that all processes must share with the first one.
-struct Common {
+struct CommonPaths {
   std::string folder, checkpoint;
 };
-std::string text_of(const Common& common, const cli::Run& run);
+std::string text_of(const CommonPaths& common, const cli::Run& run);
 /// Takes over the first process's values and its configuration, whose times and folders are those
 /// of the run.
-Common take_common(const std::string& text, cli::Run& run);
+CommonPaths take_common(const std::string& text, cli::Run& run);
 
 /// The processes that the first one starts: this program with the same command line, and torchrun's
 /// variables. They never outlive it.
@@ -49,7 +49,7 @@ class Children {
   ~Children();
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
-  void start(const training::Place& place);
+  void start(const training::ProcessPlace& place);
   /// How a process ended early: "rank 1 was ended by signal 9 (Killed)"; "" when none did.
   /// Thread-safe.
   std::string lost();
@@ -85,7 +85,7 @@ struct OwnProcess {
 /// Does the work of one process of several, or of the only one. A failure of another process ends
 /// this one with that message and code, and leaves nothing half-written. Returns what `work`
 /// returns. Throws: what `work` throws, after the other processes have got the message.
-int run_in_processes(const training::Place& place,
+int run_in_processes(const training::ProcessPlace& place,
                      c10::Device device,
                      double timeout_s,
                      const std::function<int(OwnProcess& self)>& work);

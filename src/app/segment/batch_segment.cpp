@@ -16,20 +16,20 @@
 #include "config/run_config.h"
 #include "config/text_of.h"
 #include "device/error.h"
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "io/csv.h"
 #include "nn/weights.h"
 #include "pipelines/batch_segment/files.h"
 #include "pipelines/batch_segment/inputs.h"
-#include "pipelines/job/books.h"
 #include "pipelines/job/stamp.h"
+#include "pipelines/job/tally.h"
 
 namespace cytra::app {
 namespace {
 
-using pipelines::Books;
 using pipelines::SegmentedImage;
 using pipelines::SegmentInput;
+using pipelines::Tally;
 
 struct SegmentRunOptions {
   pipelines::BatchSegmentOptions batch;
@@ -130,27 +130,26 @@ const bool batch_segment_is_added = add_program<BatchSegmentConfig>("batch_segme
 /// Writes the results, and counts images and errors.
 class SegmentBooks final : public pipelines::SegmentSink {
  public:
-  SegmentBooks(pipelines::SegmentFiles& files, Books& books, int64_t images, bool ends_on_error)
+  SegmentBooks(pipelines::SegmentFiles& files, Tally& tally, int64_t images, bool ends_on_error)
       : files_(files),
-        books_(books),
+        tally_(tally),
         ends_on_error_(ends_on_error),
         progress_("segmenting", images) {}
   bool wants(const SegmentInput& input, const std::string& content) override {
     if (!files_.has(input, content)) return true;
-    const std::lock_guard lock(books_.mutex);
-    ++books_.resumed;
+    const std::lock_guard lock(tally_.mutex);
+    ++tally_.resumed;
     count();
     return false;
   }
   void take(const SegmentedImage& image) override {
     files_.write(image);
-    const std::lock_guard lock(books_.mutex);
+    const std::lock_guard lock(tally_.mutex);
     boxes_ += static_cast<int64_t>(image.objects.size());
     count();
   }
   void leave_out(const SegmentInput& input, std::exception_ptr error) override {
-    bool is_of_disk =
-        false;  // an IoError by guarded() is the device's: no image caused it
+    bool is_of_disk = false;  // an IoError by guarded() is the device's: no image caused it
     try {
       device::guarded([&] {
         try {
@@ -163,8 +162,8 @@ class SegmentBooks final : public pipelines::SegmentSink {
     } catch (const std::exception& what) {
       if (dynamic_cast<const IoError*>(&what) != nullptr && !is_of_disk) throw;
       if (ends_on_error_) throw;
-      books_.leave_out(input.path, what);
-      const std::lock_guard lock(books_.mutex);
+      tally_.leave_out(input.path, what);
+      const std::lock_guard lock(tally_.mutex);
       errors_.push_back({io::safe_cell(input.path),
                          io::safe_cell(input.view),
                          std::to_string(exit_code(what)),
@@ -182,13 +181,13 @@ class SegmentBooks final : public pipelines::SegmentSink {
 
  private:
   void count() {
-    ++books_.done;
-    progress_.update(books_.done, fmt::format("{} boxes", boxes_));
+    ++tally_.done;
+    progress_.update(tally_.done, fmt::format("{} boxes", boxes_));
   }
   pipelines::SegmentFiles& files_;
-  Books& books_;
+  Tally& tally_;
   const bool ends_on_error_;
-  Progress progress_;  // this and all below: guarded by the books' mutex
+  Progress progress_;  // this and all below: guarded by the tally' mutex
   int64_t boxes_ = 0;
   std::vector<std::vector<std::string>> errors_;
 };
@@ -231,9 +230,9 @@ std::map<std::string, std::vector<std::string>> segment_class_names(
 }
 
 /// Warns of problems that a user would not see in the tables.
-void tell_doubts(const pipelines::SegmentFiles::Totals& totals,
-                 int64_t max_detections,
-                 bool by_tiles) {
+void warn_of_doubts(const pipelines::SegmentFiles::Totals& totals,
+                    int64_t max_detections,
+                    bool by_tiles) {
   if (!by_tiles && totals.most >= max_detections) {
     log::warn(
         "{}: {} objects, as many as detector.max_detections allows: there may be more, in other "
@@ -254,15 +253,15 @@ void tell_doubts(const pipelines::SegmentFiles::Totals& totals,
 void tell_figures(const pipelines::StageReport& report,
                   const pipelines::SegmentCounts& counts,
                   double seconds,
-                  Books& books) {
-  report.tell();
+                  Tally& tally) {
+  report.log_times();
   log::info("{:.2f} images/s, {:.1f} boxes/s; {} images encoded, {} encodings were there",
             static_cast<double>(counts.images) / seconds,
             static_cast<double>(counts.boxes) / seconds,
             counts.encoded,
             counts.cached);
-  books.results.add("images_per_second", static_cast<double>(counts.images) / seconds);
-  books.results.add("boxes_per_second", static_cast<double>(counts.boxes) / seconds);
+  tally.results.add("images_per_second", static_cast<double>(counts.images) / seconds);
+  tally.results.add("boxes_per_second", static_cast<double>(counts.boxes) / seconds);
 }
 
 void count_figures(pipelines::StageReport& report,
@@ -296,8 +295,8 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
             options.sam_batch_size,
             options.image_batch_size,
             options.io_workers);
-  Books books(run.json);
-  books.images = static_cast<int64_t>(inputs.size());
+  Tally tally(run.json);
+  tally.images = static_cast<int64_t>(inputs.size());
   pipelines::SegmentFiles files(
       folder,
       [&](const std::string& view) { return settings.at(view); },
@@ -315,9 +314,9 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   pipelines::SegmentCounts counts;
   int64_t failed = 0;
   {
-    SegmentBooks sink(files, books, books.images, config.data.on_error == "fail");
-    const pipelines::EndOnSignal end_on_signal(books, [&](int signal) {
-      books.conclude(folder,
+    SegmentBooks sink(files, tally, tally.images, config.data.on_error == "fail");
+    const pipelines::EndOnSignal end_on_signal(tally, [&](int signal) {
+      tally.conclude(folder,
                      "segmented in " + format_seconds(stopwatch.seconds()),
                      signal,
                      pipelines::kResumeHint);
@@ -331,12 +330,12 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const pipelines::SegmentFiles::Totals totals = files.finish(inputs);
   count_figures(report, counts, failed);
   if (config.segment.prometheus) report.write_prometheus(*config.segment.prometheus);
-  tell_figures(report, counts, elapsed, books);
-  tell_doubts(totals, config.detector.found.max_detections, options.tile > 0);
-  books.results.add("images", config::Node::make_integer(totals.images));
-  books.results.add("objects", config::Node::make_integer(totals.objects));
-  books.conclude(folder, "segmented in " + format_seconds(stopwatch.seconds()));
-  return books.code;
+  tell_figures(report, counts, elapsed, tally);
+  warn_of_doubts(totals, config.detector.found.max_detections, options.tile > 0);
+  tally.results.add("images", config::Node::make_integer(totals.images));
+  tally.results.add("objects", config::Node::make_integer(totals.objects));
+  tally.conclude(folder, "segmented in " + format_seconds(stopwatch.seconds()));
+  return tally.code;
 }
 
 }  // namespace

@@ -22,13 +22,13 @@ namespace {
 
 using config::Node;
 
-Setup::Settled settled_of(const TrainConfig& config) {
-  Setup::Settled settled{config.data, config.task};
-  const bool has_further_keys = tasks::load_named_keys(settled.data, settled.task),
-             has_masks = tasks::number_objects(settled.data, settled.task);
-  settled.is_changed =
-      tasks::settle_annotations(settled.data, settled.task) || has_further_keys || has_masks;
-  return settled;
+Setup::Fitted fitted_of(const TrainConfig& config) {
+  Setup::Fitted fitted{config.data, config.task};
+  const bool has_further_keys = tasks::load_named_keys(fitted.data, fitted.task),
+             has_masks = tasks::number_objects(fitted.data, fitted.task);
+  fitted.is_changed =
+      tasks::fit_to_annotations(fitted.data, fitted.task) || has_further_keys || has_masks;
+  return fitted;
 }
 
 /// Checks the data module against the data set's own description. Throws: ConfigError where the
@@ -64,7 +64,7 @@ std::shared_ptr<data::DataModule> described_by(std::shared_ptr<data::DataModule>
 /// Sets random numbers and threads, before a component is made. Returns the seed.
 uint64_t prepare_process(const TrainConfig& config,
                          c10::Device device,
-                         const training::Place& place) {
+                         const training::ProcessPlace& place) {
   const auto seed = static_cast<uint64_t>(config.seed.value_or(0));
   at::manual_seed(seed);
   device::apply(config.performance, device);
@@ -81,15 +81,15 @@ c10::Device choose_device(const TrainConfig& config) {
 
 Setup::Setup(const TrainConfig& config,
              c10::Device device,
-             const training::Place& place,
+             const training::ProcessPlace& place,
              const std::string& weights)
     : seed(prepare_process(config, device, place)),
       device(device),
       place(place),
       precision(training::precision_of(config.trainer.precision)),
-      settled(settled_of(config)),
-      data(described_by(make<data::DataModule>(settled.data), settled.task)),
-      task(make<training::Task>(settled.task)),
+      fitted(fitted_of(config)),
+      data(described_by(make<data::DataModule>(fitted.data), fitted.task)),
+      task(make<training::Task>(fitted.task)),
       optimizer(make<training::Optimizer>(config.optimizer)),
       scheduler(make<training::Scheduler>(config.scheduler)) {
   if (place.rank == 0) device::warn_of_slow_precision(config.trainer.precision, device);

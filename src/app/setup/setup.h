@@ -28,19 +28,19 @@ struct Setup {
   /// DataError.
   Setup(const TrainConfig& config,
         c10::Device device,
-        const training::Place& place = {},
+        const training::ProcessPlace& place = {},
         const std::string& weights = "");
 
   uint64_t seed;
   c10::Device device;
-  training::Place place;
+  training::ProcessPlace place;
   training::Precision precision;
   /// The configuration's sections, completed by what annotations become, and by what loads the
   /// keys and the masks that the task names; is_changed: whether anything was added.
-  struct Settled {
+  struct Fitted {
     config::Node data, task;
     bool is_changed = false;
-  } settled;
+  } fitted;
   std::shared_ptr<data::DataModule> data;
   std::shared_ptr<training::Task> task;  // its model is on the device, in the precision's type
   std::shared_ptr<training::Optimizer> optimizer;  // has the parameters

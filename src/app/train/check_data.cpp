@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "app/setup/setup.h"
-#include "app/train/judge_targets.h"
+#include "app/train/check_targets.h"
 #include "app/train/try_batches.h"
 #include "base/escape.h"
 #include "base/progress.h"
@@ -206,8 +206,8 @@ int check_data(cli::Run run, const TrainConfig& config) {
         progress.reset();
       },
       trial_of(setup));
-  constexpr int64_t kJudged = 256;  // images of a split
-  for (std::string& problem : judge_targets(setup, kJudged))
+  constexpr int64_t kCheckedImages = 256;  // images of a split
+  for (std::string& problem : check_targets(setup, kCheckedImages))
     survey.problems.push_back(std::move(problem));
   try_batches(setup, survey);
   const std::string text = run.json ? json_text(survey) : table_text(survey);

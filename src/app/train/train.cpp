@@ -10,7 +10,7 @@
 #include "app/run/launch.h"
 #include "app/setup/train_data.h"
 #include "app/setup/train_report.h"
-#include "app/train/judge_targets.h"
+#include "app/train/check_targets.h"
 #include "app/train/resume.h"
 #include "app/train/tune.h"
 #include "base/error.h"
@@ -55,7 +55,7 @@ TrainConfig read_config(const cli::Run& run) {
 
 /// Takes over in another process what the first process has decided. Returns an exit code where
 /// the training has ended already, else 0.
-int take_over(OwnProcess& self, cli::Run& run, TrainConfig& config, Common& common) {
+int follow_first(OwnProcess& self, cli::Run& run, TrainConfig& config, CommonPaths& common) {
   const training::Processes::Received received = self.processes.receive();
   if (received.code != 0) return received.code;
   common = take_common(received.text, run);
@@ -83,10 +83,10 @@ void expect_same_task(const Node& before, const Node& now, const std::string& ch
 /// The configuration that is saved once the run has its folder: it names the folder, the batch
 /// size that was chosen, and the decoders that follow from the images.
 TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loaders) {
-  if (setup.settled.is_changed) {
-    *run.config.find("task") = setup.settled.task;
-    *run.config.find("data.transforms") = setup.settled.data.at("transforms");
-    if (const Node* columns = setup.settled.data.find_direct("columns"))
+  if (setup.fitted.is_changed) {
+    *run.config.find("task") = setup.fitted.task;
+    *run.config.find("data.transforms") = setup.fitted.data.at("transforms");
+    if (const Node* columns = setup.fitted.data.find_direct("columns"))
       run.config.find("data")->set("columns", *columns);
   }
   if (setup.data->loader().batch_size == 0)  // AUTO
@@ -97,7 +97,7 @@ TrainConfig final_config(cli::Run& run, const Setup& setup, const Loaders& loade
 }
 
 Callbacks callbacks_of(const TrainConfig& config,
-                       const training::Place& place,
+                       const training::ProcessPlace& place,
                        const std::string& folder) {
   Callbacks callbacks = make_callbacks(config, place.rank == 0);
   const std::string own = place.rank == 0 ? "" : fmt::format(".rank{}", place.rank);
@@ -110,7 +110,7 @@ Callbacks callbacks_of(const TrainConfig& config,
 }
 
 void resume_training(training::Trainer& trainer,
-                     const Common& common,
+                     const CommonPaths& common,
                      const TrainConfig& config,
                      int64_t batch_size,
                      const training::Processes& processes) {
@@ -132,7 +132,7 @@ void resume_training(training::Trainer& trainer,
 
 /// Connects with the other processes. Returns an exit code where a signal ended that, else 0.
 int meet_others(OwnProcess& self, const std::string& logs) {
-  const training::Place& place = self.processes.place();
+  const training::ProcessPlace& place = self.processes.place();
   if (self.processes.is_alone()) return 0;
   start_is_over();  // from here on all processes end together
   if (starts_others(place)) self.children.start(place);
@@ -201,10 +201,10 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   std::optional<StartOfWork> start;
   if (is_first) start.emplace("the first step");
   std::optional<Stage> stage(std::in_place, "reading the data");
-  Common common;
+  CommonPaths common;
   if (is_first) {
     common.checkpoint = checkpoint_of(config.checkpoint, run);
-  } else if (const int code = take_over(self, run, config, common); code != 0) {
+  } else if (const int code = follow_first(self, run, config, common); code != 0) {
     return code;
   }
   const std::string &folder = common.folder, &checkpoint = common.checkpoint;
@@ -220,9 +220,10 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
     config = with_profile_that_holds(run, std::move(config), self.device);
   if (processes.is_alone()) config = tuned(std::move(config), self.device);
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
-  constexpr int64_t kJudged = 8;  // images of a split
+  constexpr int64_t kCheckedImages = 8;  // images of a split
   if (is_first && !is_resumed) {
-    for (const std::string& problem : judge_targets(setup, kJudged)) log::warn("{}", problem);
+    for (const std::string& problem : check_targets(setup, kCheckedImages))
+      log::warn("{}", problem);
   }
   stage.emplace("preparing the training");
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
@@ -299,7 +300,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
 int train(cli::Run run, const TrainConfig& config) {
   watch_signals();
   c10::Device device = choose_device(config);
-  const training::Place place = place_of(config.trainer, device);
+  const training::ProcessPlace place = place_of(config.trainer, device);
   device = device_of(place, device);
   return run_in_processes(place, device, config.trainer.process_timeout_s, [&](OwnProcess& self) {
     return train_with(self, std::move(run), config);

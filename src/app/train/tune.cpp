@@ -280,7 +280,7 @@ TrainConfig tuned(TrainConfig config, c10::Device device, MakePass make) {
   chosen.clear();
   for (const Question& question : questions)
     chosen.push_back(answer(question, batches, make, config));
-  load.tell("model.compile_mode=max-autotune");
+  load.report("model.compile_mode=max-autotune");
   keep(path, kept, key, chosen);
   return config;
 }

@@ -44,7 +44,7 @@ at::Tensor to_normalized(at::IntArrayRef size, bool align_corners) {
 
 }  // namespace
 
-double settled(double x) {
+double snapped(double x) {
   return std::nearbyint(x * kSteps) / kSteps;
 }
 
@@ -63,7 +63,7 @@ at::Tensor sample_nearest(const at::Tensor& images,
     if (padding_mode == "reflection")
       place =
           align_corners ? reflected(place, 0, length - 1) : reflected(place, -0.5, length - 0.5);
-    // The place is rounded as by settled(), then to the nearest voxel, half to even.
+    // The place is rounded as by snapped(), then to the nearest voxel, half to even.
     at::Tensor voxel = place.mul_(kSteps).round_().div_(kSteps).round_().to(at::kLong);
     if (padding_mode == "zeros") {
       const at::Tensor beyond = voxel.lt(0).logical_or_(voxel.ge(n));

@@ -22,9 +22,9 @@ at::Tensor resize(const at::Tensor& image,
 
 /// Rounds to a multiple of 2^-20: a tie that rounding errors have changed is a tie again, so that
 /// decisions on it do not depend on the processor.
-double settled(double x);
+double snapped(double x);
 /// The voxels nearest to points in [-1, 1], x first, as for torch's grid_sampler. The rule for
-/// ties, on any processor: coordinates are settled(), and a point in the middle between two voxels
+/// ties, on any processor: coordinates are snapped(), and a point in the middle between two voxels
 /// takes the even one. Shape: images (N,C,[Z,]Y,X), points (N,[z,]y,x,d) float64 -> (N,C,[z,]y,x)
 /// of the images' type.
 at::Tensor sample_nearest(const at::Tensor& images,

@@ -83,10 +83,10 @@ Taps taps_at(double x, const Axis& axis, int64_t order, const std::string& paddi
   Taps taps;
   const auto end = static_cast<double>(axis.n - 1);
   if (padding_mode == "border") x = std::clamp(x, 0.0, end);
-  if (padding_mode == "zeros") taps.is_outside = settled(x) < 0 || settled(x) > end;
+  if (padding_mode == "zeros") taps.is_outside = snapped(x) < 0 || snapped(x) > end;
   // Knots are at the voxels, or for an even order in the middle between two.
   const double shift = order % 2 == 0 ? 0.5 : 0.0;
-  const double knot = std::floor((order == 0 ? settled(x) : x) + shift);
+  const double knot = std::floor((order == 0 ? snapped(x) : x) + shift);
   const double t = x + shift - knot;
   taps.weight[0] = 1;
   for (std::size_t j = 1; j <= static_cast<std::size_t>(order); ++j) {  // Cox and de Boor

@@ -43,8 +43,11 @@ Triple triple(at::IntArrayRef values, int64_t missing) {
 
 /// The sizes, and how the work is cut: into chunks (image channels x gradient channels), and each
 /// of them into ranges of blocks of pixels, whose sums are added at the end.
-struct Plan {
-  Plan(const at::Tensor& image, const at::Tensor& grad, const ConvForm& form, const ConvKernels& k)
+struct WeightGradPlan {
+  WeightGradPlan(const at::Tensor& image,
+                 const at::Tensor& grad,
+                 const ConvForm& form,
+                 const ConvKernels& k)
       : kernels(k),
         samples(image.size(0)),
         channels(image.size(1)),
@@ -89,7 +92,7 @@ struct Plan {
 
 /// Pixels of the output.
 struct PixelBlock {
-  PixelBlock(const Plan& plan, int64_t number) {
+  PixelBlock(const WeightGradPlan& plan, int64_t number) {
     for (std::size_t d = 3; d-- > 0; number /= plan.grid[d]) {
       begin[d] = number % plan.grid[d] * plan.block[d];
       size[d] = std::min(plan.block[d], plan.out[d] - begin[d]);
@@ -124,9 +127,9 @@ class Prefetch {
 
 /// The sums of a chunk over some blocks.
 template <class T>
-class Task {
+class WeightGradTile {
  public:
-  Task(const Plan& plan, int64_t chunk, const T* image, const T* grad)
+  WeightGradTile(const WeightGradPlan& plan, int64_t chunk, const T* image, const T* grad)
       : plan_(plan),
         kernels_(plan.kernels),
         image_(image),
@@ -270,7 +273,7 @@ class Task {
     });
   }
 
-  const Plan& plan_;
+  const WeightGradPlan& plan_;
   const ConvKernels& kernels_;
   const T *image_, *grad_;
   int64_t first_channel_, first_grad_, channels_, grads_;
@@ -281,12 +284,12 @@ class Task {
 
 /// result[k][c][tap] = the sum over the splits.
 template <class T>
-void add_splits(const Plan& plan, const float* sums, at::Tensor& result) {
+void add_splits(const WeightGradPlan& plan, const float* sums, at::Tensor& result) {
   T* const to = result.mutable_data_ptr<T>();
   const int64_t grad_step = result.stride(0), channel_step = result.stride(1),
                 tap_step = result.stride(-1), tile = plan.kernels.channels;
   for (int64_t chunk = 0; chunk < plan.chunks; ++chunk, sums += plan.splits * plan.sums()) {
-    const Task<T> task(plan, chunk, nullptr, nullptr);
+    const WeightGradTile<T> task(plan, chunk, nullptr, nullptr);
     const float* from = sums;
     task.each_grad_tile([&](int64_t k, int64_t present, int64_t width) {
       for (int64_t c = 0; c < task.channels(); c += tile) {
@@ -309,7 +312,7 @@ void add_splits(const Plan& plan, const float* sums, at::Tensor& result) {
 }
 
 template <class T>
-void run_plan(const Plan& plan,
+void run_plan(const WeightGradPlan& plan,
               const at::Tensor& image,
               const at::Tensor& grad,
               at::Tensor& result) {
@@ -319,7 +322,7 @@ void run_plan(const Plan& plan,
   at::parallel_for(0, plan.tasks(), 1, [&](int64_t first, int64_t last) {
     for (int64_t number = first; number < last; ++number) {
       const int64_t split = number % plan.splits;
-      Task<T>(plan, number / plan.splits, x, dy)
+      WeightGradTile<T>(plan, number / plan.splits, x, dy)
           .run(plan.blocks * split / plan.splits,
                plan.blocks * (split + 1) / plan.splits,
                sums + number * plan.sums());
@@ -367,7 +370,7 @@ at::Tensor conv_weight_grad(const at::Tensor& image,
                             const ConvForm& form,
                             at::MemoryFormat format) {
   const bool is_short = image.scalar_type() == at::kBFloat16;
-  const Plan plan(image, grad, form, *conv_kernels(is_short));
+  const WeightGradPlan plan(image, grad, form, *conv_kernels(is_short));
   std::vector<int64_t> shape{plan.grads, plan.channels};
   shape.insert(shape.end(), form.kernel.begin(), form.kernel.end());
   at::Tensor result = at::empty(shape, image.options(), format);

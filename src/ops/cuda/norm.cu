@@ -51,8 +51,8 @@ struct Form {
 };
 
 template <class Form>
-__device__ __forceinline__ Place place_of_thread(const Cells& cells) {
-  return place_of(cells,
+__device__ __forceinline__ ThreadShare share_of_thread(const Cells& cells) {
+  return share_of(cells,
                   Form::kWidth,
                   blockIdx.x,
                   blockIdx.y,
@@ -95,7 +95,7 @@ __global__ void sum_cells(const Cells cells,
                           const typename Form::T* grad,
                           Sums* of_splits) {
   constexpr int kWidth = Form::kWidth, kCells = Form::kCells, kRun = kTerms * kCells / kWidth;
-  const Place place = place_of_thread<Form>(cells);
+  const ThreadShare place = share_of_thread<Form>(cells);
   Sums all[kCells];
   typename Term::Run runs[kCells];
   CYTRA_UNROLL
@@ -144,7 +144,7 @@ __global__ void run_pass(const Cells cells,
                          const typename Form::T* grad,
                          typename Form::T* y) {
   constexpr int kWidth = Form::kWidth, kCells = Form::kCells;
-  const Place place = place_of_thread<Form>(cells);
+  const ThreadShare place = share_of_thread<Form>(cells);
   if (place.count == 0) return;
   Coefficients of[kCells];
   CYTRA_UNROLL

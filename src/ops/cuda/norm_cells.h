@@ -56,7 +56,7 @@ struct Cells {
 };
 
 /// The vectors of a thread.
-struct Place {
+struct ThreadShare {
   int64_t cell;   // of the first value; -1: the thread has none
   int64_t first;  // the first value
   int64_t step;   // from a vector's values to the next one's
@@ -64,18 +64,18 @@ struct Place {
 };
 /// Of `part` of `parts` that a cell's vectors are shared out to; `line` of `lines` and `lane` of
 /// `lanes` (Cells::lanes()) is a thread in its block.
-CYTRA_CELL Place place_of(const Cells& cells,
-                          int width,
-                          uint32_t block,
-                          uint32_t part,
-                          uint32_t parts,
-                          int line,
-                          int lines,
-                          int lane,
-                          int lanes) {
+CYTRA_CELL ThreadShare share_of(const Cells& cells,
+                                int width,
+                                uint32_t block,
+                                uint32_t part,
+                                uint32_t parts,
+                                int line,
+                                int lines,
+                                int lane,
+                                int lanes) {
   const int64_t all = cells.lines(width), most = (all + parts - 1) / parts;
   const int64_t begin = most * part + line, end = most * (part + 1) < all ? most * (part + 1) : all;
-  Place place{block, 0, static_cast<int64_t>(lines) * width, 0};
+  ThreadShare place{block, 0, static_cast<int64_t>(lines) * width, 0};
   place.count = begin < end ? (end - begin + lines - 1) / lines : 0;
   if (!cells.is_channels_last) {
     place.first = place.cell * cells.voxels + begin * width;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int32_t kOutside = INT32_MIN;
 
-struct Place {
+struct QueuedVoxel {
   uint64_t key;  // value, then age
   int64_t voxel;
 };
@@ -33,8 +33,8 @@ uint32_t in_order(float value) {
 class Heap {
  public:
   bool empty() const { return places_.empty(); }
-  const Place& lowest() const { return places_.front(); }
-  void push(const Place& place) {
+  const QueuedVoxel& lowest() const { return places_.front(); }
+  void push(const QueuedVoxel& place) {
     std::size_t child = places_.size();
     places_.push_back(place);
     while (child > 0) {
@@ -45,8 +45,8 @@ class Heap {
     }
     places_[child] = place;
   }
-  Place pop() {
-    const Place lowest = places_.front(), last = places_.back();
+  QueuedVoxel pop() {
+    const QueuedVoxel lowest = places_.front(), last = places_.back();
     places_.pop_back();
     const std::size_t count = places_.size();
     if (count == 0) return lowest;
@@ -62,7 +62,7 @@ class Heap {
   }
 
  private:
-  std::vector<Place> places_;
+  std::vector<QueuedVoxel> places_;
 };
 
 /// What a flood asks of a voxel, side by side: where it goes next is anywhere in the image.

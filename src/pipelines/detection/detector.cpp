@@ -1,6 +1,6 @@
 #include "pipelines/detection/detector.h"
 
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "inference/trained_model.h"
 #include "pipelines/detection/kinds.h"
 

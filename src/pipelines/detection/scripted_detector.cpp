@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "device/error.h"
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "nn/detection_model.h"
 #include "ops/boxes/nms.h"
 #include "pipelines/detection/kinds.h"

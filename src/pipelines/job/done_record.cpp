@@ -150,7 +150,7 @@ void DoneRecord::take(const Node& node, Line line, Others* others) {
     others->done += node.get<int64_t>("images", 1);
     others->has_joined = others->has_joined || node.has("images");
   }
-  take_over(name, line.files);
+  note_owner(name, line.files);
   lines_[name] = std::move(line);
 }
 
@@ -168,13 +168,13 @@ DoneRecord::Others DoneRecord::of_others() {
   return others;
 }
 
-void DoneRecord::take_over(const std::string& name, const ResultFiles& files) const {
+void DoneRecord::note_owner(const std::string& name, const ResultFiles& files) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [kind, path] : files) owners_[path] = name;
 }
 
 void DoneRecord::add(const DoneImage& image) {
-  take_over(image.name, image.files);
+  note_owner(image.name, image.files);
   Node node = Node::make_map();
   node.set("name", Node::make_string(image.name));
   node.set("image", Node::make_string(image.image));
@@ -204,7 +204,7 @@ std::optional<ResultFiles> DoneRecord::find(const std::string& name,
   const ResultFiles& files = lines_.at(name).files;
   const auto is_whole = [](const auto& file) { return is_as_written(file.second); };
   if (files.empty() || !std::all_of(files.begin(), files.end(), is_whole)) return std::nullopt;
-  take_over(name, files);
+  note_owner(name, files);
   return files;
 }
 

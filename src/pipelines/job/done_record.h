@@ -80,7 +80,7 @@ class DoneRecord {
   void read(const std::string& path, Others* others);
   void take(const config::Node& node, Line line, Others* others);
   std::vector<std::string> paths() const;  // the newest last
-  void take_over(const std::string& name, const inference::ResultFiles& files) const;
+  void note_owner(const std::string& name, const inference::ResultFiles& files) const;
   const std::string folder_, kind_, own_;
   std::map<std::string, int64_t> read_;  // bytes of each process's file by now
   std::map<std::string, Line> lines_;

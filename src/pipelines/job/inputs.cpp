@@ -16,8 +16,8 @@
 #include "data/manifest.h"
 #include "data/source_keys.h"
 #include "data/transforms/load_image.h"
-#include "inference/predict_road.h"
 #include "inference/predictor.h"
+#include "inference/windowed_model.h"
 #include "io/annotations/annotations.h"
 #include "io/csv.h"
 #include "io/image_folder.h"
@@ -225,7 +225,7 @@ InputWants wants_of(const inference::Predictor& predictor, const Node& inference
 std::string source_key(const inference::Predictor& predictor) {
   std::vector<std::string> keys;
   for (const Node& load : loads_of(predictor)) add_keys(load, keys);
-  const std::string y_key = predictor.road().y_key, x_key = predictor.road().x_key;
+  const std::string y_key = predictor.windowed().y_key, x_key = predictor.windowed().x_key;
   if (keys.empty() || std::find(keys.begin(), keys.end(), x_key) != keys.end()) return x_key;
   const auto found =
       std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return key != y_key; });
@@ -295,7 +295,7 @@ std::vector<data::Sample> scenes_of_image(const data::Sample& sample,
 }
 
 PartsToTake chosen_by(const inference::Predictor& predictor) {
-  const inference::InputTransforms& transforms = predictor.road().transforms;
+  const inference::InputTransforms& transforms = predictor.windowed().transforms;
   const std::vector<Node> loads = loads_of(predictor);
   const bool is_scene_chosen = std::any_of(loads.begin(), loads.end(), [](const Node& load) {
     const Node* scene = load.find("scene");

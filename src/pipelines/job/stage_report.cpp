@@ -79,7 +79,7 @@ std::string StageReport::bottleneck() const {
                      seconds());
 }
 
-void StageReport::tell() const {
+void StageReport::log_times() const {
   log::info("{}", table());
   if (const std::string slowest = bottleneck(); !slowest.empty()) log::info("{}", slowest);
 }

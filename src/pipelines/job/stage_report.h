@@ -57,7 +57,7 @@ class StageReport {
   /// "inference is what the others wait for: busy 94 % of 12.3 s"; "" before any work.
   std::string bottleneck() const;
   /// Both in the log.
-  void tell() const;
+  void log_times() const;
   /// Prometheus' text format 0.0.4: cytra_stage_busy_seconds_total, cytra_stage_items_total,
   /// cytra_stage_threads with the labels program and stage, cytra_run_seconds, and what was
   /// counted.

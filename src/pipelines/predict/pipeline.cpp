@@ -85,8 +85,10 @@ void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& pro
   });
 }
 
-bool PredictPipeline::attempt(const std::string& id, Part part, const std::function<void()>& work) {
-  const int code = run_.books.attempt(id, part, run_.data.on_error == "fail", work);
+bool PredictPipeline::attempt(const std::string& id,
+                              Phase phase,
+                              const std::function<void()>& work) {
+  const int code = run_.tally.attempt(id, phase, run_.data.on_error == "fail", work);
   if (code != 0) record_.add_failed(id, code);
   return code == 0;
 }
@@ -99,26 +101,26 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
   };
   std::vector<std::string> stems;
   for (const data::Sample& input : inputs) stems.push_back(names_.next(source_of(input)));
-  const training::Place& place = run_.processes.place();
+  const training::ProcessPlace& place = run_.processes.place();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
     std::vector<data::Sample> scenes;
     std::string content;  // of all scenes and frames
-    if (!attempt(inputs[i].id, Part::reading, [&] {
+    if (!attempt(inputs[i].id, Phase::reading, [&] {
           scenes = scenes_of(inputs[i], predictor_);
-          content = content_of(inputs[i], predictor_.road().y_key);
+          content = content_of(inputs[i], predictor_.windowed().y_key);
         }))
       continue;
     const auto count = [&](std::size_t parts) {
-      const std::lock_guard lock(run_.books.mutex);
-      run_.books.images += static_cast<int64_t>(parts) - 1;
+      const std::lock_guard lock(run_.tally.mutex);
+      run_.tally.images += static_cast<int64_t>(parts) - 1;
     };
     count(scenes.size());
     for (const data::Sample& scene : scenes) {
       const std::string stem =
           scenes.size() == 1 ? stems[i] : names_.scene(stems[i], source_of(scene).selection.scene);
       Frames frames;
-      if (!attempt(scene.id, Part::reading, [&] { frames = frames_of(scene, predictor_); }))
+      if (!attempt(scene.id, Phase::reading, [&] { frames = frames_of(scene, predictor_); }))
         continue;
       count(frames.size());
       if (!read_frames(scene, frames, stem, content)) return;
@@ -132,7 +134,7 @@ bool PredictPipeline::read_frames(const data::Sample& input,
                                   const std::string& content) {
   std::shared_ptr<PredictLapse> lapse;
   if (frames.size() > 1) {
-    if (!attempt(input.id, Part::reading, [&] {
+    if (!attempt(input.id, Phase::reading, [&] {
           lapse = lapse_of(input, frames.size(), stem, content);
         }))
       return true;
@@ -167,7 +169,7 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& inpu
   return std::make_shared<PredictLapse>(
       input.id,
       run_.folder + "/" + stem,
-      stamp_of(input, content, run_.settings + " together", predictor_.road().y_key),
+      stamp_of(input, content, run_.settings + " together", predictor_.windowed().y_key),
       static_cast<int64_t>(frames));
 }
 
@@ -176,12 +178,12 @@ bool PredictPipeline::is_done(const PredictLapse& lapse) {
   const auto files = record_.find(lapse.name(), lapse.stamp());
   if (!files) return false;
   if (shares_rows_ && !run_.processes.is_first()) return true;
-  const std::lock_guard lock(run_.books.mutex);
-  for (const auto& [kind, path] : *files) run_.books.results.add(kind, path);
+  const std::lock_guard lock(run_.tally.mutex);
+  for (const auto& [kind, path] : *files) run_.tally.results.add(kind, path);
   if (!run_.processes.is_first())  // who tells
     record_.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
-  run_.books.done += lapse.frames();
-  run_.books.resumed += lapse.frames();
+  run_.tally.done += lapse.frames();
+  run_.tally.resumed += lapse.frames();
   return true;
 }
 
@@ -190,7 +192,7 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
   if (!(files == nullptr ? lapse.leave_out() : lapse.add(job.timepoint, *files))) return;
   inference::ResultFiles all = lapse.files();
   if (lapse.failed() == 0) {
-    attempt(lapse.image(), Part::writing, [&] {
+    attempt(lapse.image(), Phase::writing, [&] {
       all = lapse.join();
       record_.remove_outdated(lapse.name(), all);
       record_.add({lapse.name(), lapse.image(), lapse.stamp(), all, "", 0});
@@ -201,29 +203,29 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
               lapse.failed(),
               lapse.frames());
   }
-  const std::lock_guard lock(run_.books.mutex);
-  for (const auto& [kind, path] : all) run_.books.results.add(kind, path);
+  const std::lock_guard lock(run_.tally.mutex);
+  for (const auto& [kind, path] : all) run_.tally.results.add(kind, path);
 }
 
 bool PredictPipeline::read(const JobPointer& job) {
   const data::Sample& frame = job->sample;
-  const std::string key = predictor_.road().x_key;
-  if (!attempt(frame.id, Part::reading, [&] {
+  const std::string key = predictor_.windowed().x_key;
+  if (!attempt(frame.id, Phase::reading, [&] {
         const auto source = frame.sources.find(source_key(predictor_));
         if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
-        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.road().y_key);
+        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.windowed().y_key);
         if (is_done(*job)) return;
         const StageWork work(run_.stages.read);
         auto input = std::make_shared<inference::ModelInput>(
-            predictor_.road().transforms.apply(frame,
-                                               key,
-                                               run_.data.spacing_um,
-                                               scores_ != nullptr ? INT64_MAX
-                                               : shares_rows_     ? -1
-                                                                  : inference::by_rows_from()));
-        predictor_.road().check(*input);
+            predictor_.windowed().transforms.apply(frame,
+                                                   key,
+                                                   run_.data.spacing_um,
+                                                   scores_ != nullptr ? INT64_MAX
+                                                   : shares_rows_     ? -1
+                                                                      : inference::by_rows_from()));
+        predictor_.windowed().check(*input);
         if (scores_ != nullptr)
-          job->truth = scores_->target_of(input->sample, predictor_.road().y_key, key);
+          job->truth = scores_->target_of(input->sample, predictor_.windowed().y_key, key);
         job->input = std::move(input);
       })) {
     if (job->lapse) end_frame(*job, nullptr);
@@ -240,13 +242,13 @@ bool PredictPipeline::is_done(const Job& job) {
   const auto files = record_.find(job.name(), job.stamp);
   if (!files) return false;
   {
-    const std::lock_guard lock(run_.books.mutex);
+    const std::lock_guard lock(run_.tally.mutex);
     if (!job.lapse)
-      for (const auto& [kind, path] : *files) run_.books.results.add(kind, path);
+      for (const auto& [kind, path] : *files) run_.tally.results.add(kind, path);
     if (!run_.processes.is_first())
       record_.add({job.name(), job.id(), job.stamp, *files});  // who tells
-    ++run_.books.done;
-    ++run_.books.resumed;
+    ++run_.tally.done;
+    ++run_.tally.resumed;
   }
   if (job.lapse) end_frame(job, &*files);
   return true;
@@ -292,8 +294,8 @@ inference::ImageResult::Outputs PredictPipeline::outputs_of(const Job& job) cons
 
 inference::SlidingWindowOptions PredictPipeline::begin(Job& job) {
   const inference::ModelInput& input = *job.input;
-  inference::SlidingWindowOptions windows = predictor_.road().windows(input);
-  tell(job, windows);
+  inference::SlidingWindowOptions windows = predictor_.windowed().windows(input);
+  log_windows(job, windows);
   job.rows_stamp =
       fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
   if (!shares_rows_ || run_.processes.is_first()) {
@@ -313,7 +315,7 @@ void PredictPipeline::compute_rows(const JobPointer& job,
                                    const inference::SlidingWindowOptions& windows,
                                    const inference::WindowProgress& progress) {
   const inference::ModelInput& input = *job->input;
-  const training::Place& place = run_.processes.place();
+  const training::ProcessPlace& place = run_.processes.place();
   const int64_t rows = input.shape[1];
   inference::RowRange range{0, rows};
   if (shares_rows_) {
@@ -335,7 +337,7 @@ void PredictPipeline::compute_rows(const JobPointer& job,
     if (kept > 0) log::info("{}: {} of {} rows are there", job->id(), kept, rows);
   }
   if (range.begin >= range.end) return;
-  predictor_.road().run(
+  predictor_.windowed().run(
       input,
       windows,
       [&](int64_t, const std::vector<at::Tensor>& outputs) { send(job, outputs[0]); },
@@ -346,7 +348,7 @@ void PredictPipeline::compute_rows(const JobPointer& job,
 void PredictPipeline::compute(const JobPointer& job, Progress& progress) {
   bool is_computed = false;
   try {
-    is_computed = attempt(job->id(), Part::computing, [&] {
+    is_computed = attempt(job->id(), Phase::computing, [&] {
       const inference::SlidingWindowOptions windows = begin(*job);
       const std::string label = job->id() + ", windows";
       progress.show_part(label, 1, -1);  // begins: their rate and ETA count from here
@@ -371,11 +373,11 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
   const auto compute_all_at_once = [&] {
     inference::SlidingWindowOptions windows;
     for (const JobPointer& job : jobs) windows = begin(*job);
-    predictor_.road().run(
+    predictor_.windowed().run(
         inputs,
         windows,
         [&](std::size_t i, const at::Tensor& values) {
-          const bool is_sent = attempt(jobs[i]->id(), Part::computing, [&] {
+          const bool is_sent = attempt(jobs[i]->id(), Phase::computing, [&] {
             if (!values.defined()) {
               throw DataError(jobs[i]->id() +
                               ": the model makes values of it that are NaN or infinite");
@@ -404,13 +406,13 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
 }
 
 /// Of the first image; of the others with -v.
-void PredictPipeline::tell(const Job& job, const inference::SlidingWindowOptions& windows) {
+void PredictPipeline::log_windows(const Job& job, const inference::SlidingWindowOptions& windows) {
   const inference::ModelInput& input = *job.input;
   const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
   log::write(
       std::exchange(told_, true) ? log::Level::debug : log::Level::info,
       fmt::format(
-          "{}: {}", job.id(), predictor_.road().plan(size, windows, input.is_by_rows()).text));
+          "{}: {}", job.id(), predictor_.windowed().plan(size, windows, input.is_by_rows()).text));
 }
 
 Queue<PredictPipeline::Rows>& PredictPipeline::rows_of(const Job& job) {
@@ -425,11 +427,11 @@ void PredictPipeline::write_all(Queue<Rows>& of_thread) {
     if (is_last) {
       if (shares_rows_) join_rows(job);
       finish(rows->job);
-    } else if (!job.is_abandoned && !attempt(job.id(), Part::writing, [&] {
+    } else if (!job.is_abandoned && !attempt(job.id(), Phase::writing, [&] {
                  if (job.journal && !rows->is_kept) {
                    job.journal->append(
                        data::to_image(
-                           rows->values, inference::dtype_of(predictor_.road().finish), {}),
+                           rows->values, inference::dtype_of(predictor_.windowed().finish), {}),
                        rows->values.size(1));
                  }
                  if (!shares_rows_ || !job.journal) job.result->take(rows->values);
@@ -442,18 +444,18 @@ void PredictPipeline::write_all(Queue<Rows>& of_thread) {
 void PredictPipeline::finish(const JobPointer& job) {
   // A signal ends the program once what is being finished is booked: nothing more is begun then.
   while (signal_received() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ++run_.books.finishing;
-  if (!job->is_abandoned && !attempt(job->id(), Part::writing, [&] { job->result->finish(); }))
+  ++run_.tally.finishing;
+  if (!job->is_abandoned && !attempt(job->id(), Phase::writing, [&] { job->result->finish(); }))
     job->is_abandoned = true;
   const std::lock_guard lock(turns_);
   finished_[job->turn] = job;
   for (auto next = finished_.begin(); next != finished_.end() && next->first == turn_; ++turn_) {
     Job& own = *next->second;
-    if (!own.is_abandoned && !attempt(own.id(), Part::writing, [&] { book(own); }))
+    if (!own.is_abandoned && !attempt(own.id(), Phase::writing, [&] { book(own); }))
       own.is_abandoned = true;
     if (own.lapse) end_frame(own, own.is_abandoned ? nullptr : &own.result->files());
     own.result.reset();
-    --run_.books.finishing;
+    --run_.tally.finishing;
     next = finished_.erase(next);
   }
 }
@@ -463,7 +465,7 @@ void PredictPipeline::join_rows(Job& job) {
   const at::Tensor failed =
       at::tensor({job.is_abandoned ? 1.0 : 0.0}, at::TensorOptions(at::kDouble));
   run_.processes.sum({failed});
-  const training::Place& place = run_.processes.place();
+  const training::ProcessPlace& place = run_.processes.place();
   if (failed.item<double>() > 0 || place.rank > 0) {
     job.is_abandoned = true;
     return;
@@ -480,17 +482,17 @@ void PredictPipeline::join_rows(Job& job) {
 }
 
 void PredictPipeline::book(Job& job) {
-  const std::lock_guard lock(run_.books.mutex);
+  const std::lock_guard lock(run_.tally.mutex);
   if (scores_ != nullptr)
     scores_->update(job.result->scored(), job.truth, job.input->sample.geometry());
   if (!job.lapse)
-    for (const auto& [kind, path] : job.result->files()) run_.books.results.add(kind, path);
+    for (const auto& [kind, path] : job.result->files()) run_.tally.results.add(kind, path);
   record_.remove_outdated(job.name(), job.result->files());
   record_.add({job.name(), job.id(), job.stamp, job.result->files()});
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? run_.processes.place().size : 1);
        ++rank)
     ::unlink(job.journal_path(rank).c_str());
-  ++run_.books.done;
+  ++run_.tally.done;
   if (job.result->has_components() && !std::exchange(told_components_, true)) {
     log::info(
         "objects are the connected components of the mask, each with its class; to number them in "

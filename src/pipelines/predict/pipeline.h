@@ -12,13 +12,13 @@
 
 #include "base/progress.h"
 #include "base/queue.h"
-#include "inference/predict_road.h"
 #include "inference/predictor.h"
-#include "pipelines/job/books.h"
+#include "inference/windowed_model.h"
 #include "pipelines/job/done_record.h"
 #include "pipelines/job/inputs.h"
 #include "pipelines/job/names.h"
 #include "pipelines/job/stage_report.h"
+#include "pipelines/job/tally.h"
 #include "pipelines/predict/job.h"
 #include "pipelines/predict/options.h"
 #include "tasks/result_scores.h"
@@ -43,7 +43,7 @@ struct PredictRun {
   const PredictOptions& options;
   std::string settings;  // all that results depend on but the images
   std::string folder;    // of the results
-  Books& books;
+  Tally& tally;
   /// They share the inputs out among them, or the rows of each where there are fewer inputs.
   training::Processes& processes;
   PredictStages& stages;
@@ -69,7 +69,7 @@ class PredictPipeline {
     at::Tensor values;     // (C,count,...); undefined: all are there
     bool is_kept = false;  // in the journal
   };
-  using Part = Books::Part;
+  using Phase = Tally::Phase;
 
   void read_all(const std::vector<data::Sample>& inputs);
   /// The frames of an input, with the stems of their results. False: nobody wants any more.
@@ -104,8 +104,8 @@ class PredictPipeline {
   void book(Job& job);
   Queue<Rows>& rows_of(const Job& job);
   /// False when it failed: the image is left out then. Throws: what is no matter of one image.
-  bool attempt(const std::string& id, Part part, const std::function<void()>& work);
-  void tell(const Job& job, const inference::SlidingWindowOptions& windows);
+  bool attempt(const std::string& id, Phase phase, const std::function<void()>& work);
+  void log_windows(const Job& job, const inference::SlidingWindowOptions& windows);
 
   const PredictRun run_;
   const inference::Predictor& predictor_;

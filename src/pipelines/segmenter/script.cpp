@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/foreign_call.h"
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "pipelines/segmenter/segmenters.h"
 
 namespace cytra::pipelines {

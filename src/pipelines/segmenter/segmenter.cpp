@@ -1,6 +1,6 @@
 #include "pipelines/segmenter/segmenter.h"
 
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "pipelines/segmenter/segmenters.h"
 
 namespace cytra::pipelines {

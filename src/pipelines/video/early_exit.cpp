@@ -39,8 +39,9 @@ EarlyExit::EarlyExit(const inference::Predictor& predictor,
                      double min_confidence,
                      std::vector<double> scales)
     : predictor_(predictor), min_confidence_(min_confidence), scales_(std::move(scales)) {
-  const Kind kind = predictor.road().finish.kind;
-  if (predictor.road().steps.empty() && (kind == Kind::argmax || kind == Kind::threshold)) return;
+  const Kind kind = predictor.windowed().finish.kind;
+  if (predictor.windowed().steps.empty() && (kind == Kind::argmax || kind == Kind::threshold))
+    return;
   throw ConfigError(
       fmt::format("video.min_confidence: {} gives no probabilities of classes or masks, of which "
                   "alone it is known how sure they are; leave it at 0",
@@ -48,7 +49,7 @@ EarlyExit::EarlyExit(const inference::Predictor& predictor,
 }
 
 std::vector<at::Tensor> EarlyExit::forward(const at::Tensor& batch) const {
-  std::vector<at::Tensor> outputs{predictor_.road().forward(batch).at(0)};
+  std::vector<at::Tensor> outputs{predictor_.windowed().forward(batch).at(0)};
   if (outputs[0].sizes().slice(2) == batch.sizes().slice(2)) return outputs;
   throw ConfigError("video.min_confidence: " + predictor_.model().path +
                     " gives values of another resolution than its image's; leave it at 0");
@@ -57,7 +58,7 @@ std::vector<at::Tensor> EarlyExit::forward(const at::Tensor& batch) const {
 /// `batch`: windows of the image, `channels`, and of the logits of the scale before.
 at::Tensor EarlyExit::forward_unsure(const at::Tensor& batch, int64_t channels, bool is_whole) {
   at::Tensor values = batch.narrow(1, channels, batch.size(1) - channels).contiguous();
-  const at::Tensor unsure = confidence_of(values, predictor_.road().finish)
+  const at::Tensor unsure = confidence_of(values, predictor_.windowed().finish)
                                 .ge(min_confidence_)
                                 .logical_not()  // what is NaN, too
                                 .nonzero()
@@ -80,7 +81,7 @@ at::Tensor EarlyExit::predict_scale(const std::string& id,
                                     const at::Tensor& logits,
                                     bool is_whole) {
   const inference::SlidingWindowOptions windows =
-      predictor_.road().windows(id, {image.size(2), image.size(3)});
+      predictor_.windowed().windows(id, {image.size(2), image.size(3)});
   if (!logits.defined()) {
     const inference::Forward all = [this](const at::Tensor& batch) { return forward(batch); };
     return inference::sliding_window(image, all, windows).at(0);
@@ -96,7 +97,7 @@ std::vector<at::Tensor> EarlyExit::predict(
   std::vector<at::Tensor> images;
   for (const inference::ModelInput* input : inputs)
     images.push_back(input->rows(0, input->shape[1]));
-  const at::Tensor whole = at::stack(images).to(predictor_.road().device);
+  const at::Tensor whole = at::stack(images).to(predictor_.windowed().device);
   const std::string& id = inputs.at(0)->sample.id;
   const int64_t height = whole.size(2), width = whole.size(3);
   at::Tensor logits;
@@ -117,7 +118,7 @@ std::vector<at::Tensor> EarlyExit::predict(
       throw DataError(inputs[i]->sample.id +
                       ": the model makes values of it that are NaN or infinite");
     }
-    values.push_back(ops::finish(own, {}, predictor_.road().finish)[0].cpu());
+    values.push_back(ops::finish(own, {}, predictor_.windowed().finish)[0].cpu());
   }
   return values;
 }

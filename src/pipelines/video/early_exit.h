@@ -6,8 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "inference/predict_road.h"
 #include "inference/predictor.h"
+#include "inference/windowed_model.h"
 
 namespace cytra::pipelines {
 

@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include "base/version.h"
-#include "inference/predict_road.h"
 #include "inference/predictor.h"
+#include "inference/windowed_model.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "ops/windows/sums.h"
@@ -25,10 +25,10 @@ FrameCache::FrameCache(const VideoOptions& options,
                                           version(),
                                           model.fingerprint,
                                           config::to_json(model.config),
-                                          predictor.road().form,
-                                          static_cast<int>(predictor.road().finish.kind),
-                                          predictor.road().finish.threshold,
-                                          predictor.road().device.str(),
+                                          predictor.windowed().form,
+                                          static_cast<int>(predictor.windowed().finish.kind),
+                                          predictor.windowed().finish.threshold,
+                                          predictor.windowed().device.str(),
                                           info.width,
                                           info.height,
                                           info.turns,

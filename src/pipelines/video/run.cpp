@@ -30,14 +30,14 @@ void expect_masks(const inference::Predictor& predictor) {
                     model.path,
                     model.in_channels));
   }
-  if (predictor.road().steps.empty() && !predictor.road().decoder->gives_labels())
+  if (predictor.windowed().steps.empty() && !predictor.windowed().decoder->gives_labels())
     throw ConfigError(fmt::format("{}: expected a model that makes masks or labels", model.path));
 }
 
 int64_t highest_label(const inference::Predictor& predictor) {
-  if (!predictor.road().steps.empty()) return 0;
+  if (!predictor.windowed().steps.empty()) return 0;
   const int64_t channels = predictor.model().out_channels;
-  const bool is_argmax = predictor.road().finish.kind == ops::Finish::Kind::argmax;
+  const bool is_argmax = predictor.windowed().finish.kind == ops::Finish::Kind::argmax;
   return std::max<int64_t>(is_argmax ? channels - 1 : channels, 1);
 }
 
@@ -73,11 +73,11 @@ VideoRun::VideoRun(io::VideoSource& source,
     : source_(source),
       sink_(sink),
       predictor_(predictor),
-      result_{predictor.road().steps, 0.5, /*original_grid=*/true},
+      result_{predictor.windowed().steps, 0.5, /*original_grid=*/true},
       options_(options),
       hooks_(hooks),
       is_live_(options.live == "on" || (options.live == "auto" && source.info().is_live)),
-      attention_(options, source.info()),
+      selector_(options, source.info()),
       cache_(options, source.info(), predictor),
       decoding_(report.add("decode")),
       preprocessing_(report.add("preprocess")),
@@ -193,11 +193,12 @@ std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const Job& job) 
   }
   data::Sample sample;
   sample.id = fmt::format("frame {}", job.frame.number);
-  sample.geometries[predictor_.road().x_key] = plain_geometry();
-  sample.tensors[predictor_.road().x_key] = to_upright(pixels, source_.info().turns).contiguous();
+  sample.geometries[predictor_.windowed().x_key] = plain_geometry();
+  sample.tensors[predictor_.windowed().x_key] =
+      to_upright(pixels, source_.info().turns).contiguous();
   auto input = std::make_shared<const inference::ModelInput>(
-      predictor_.road().transforms.apply(std::move(sample), predictor_.road().x_key));
-  predictor_.road().check(*input);
+      predictor_.windowed().transforms.apply(std::move(sample), predictor_.windowed().x_key));
+  predictor_.windowed().check(*input);
   return input;
 }
 
@@ -216,7 +217,7 @@ void VideoRun::preprocess_all() {
     JobPointer job = std::move(*next);
     if (!job->is_end()) {
       const StageWork work(preprocessing_);
-      job->choice = attention_.choose(job->frame.rgb);
+      job->choice = selector_.choose(job->frame.rgb);
       if (job->choice.is_inferred || job->choice.is_measured) look_up(*job);
     }
     const int64_t bytes = bytes_of(*job);
@@ -233,7 +234,7 @@ void VideoRun::predict_early(const std::vector<Job*>& waiting,
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     waiting[i]->values = values[i];
     if (options_.measure_drift > 0 && exits_++ % options_.measure_drift == 0)
-      waiting[i]->exact = predictor_.road().run(*inputs[i], windows);
+      waiting[i]->exact = predictor_.windowed().run(*inputs[i], windows);
   }
 }
 
@@ -248,13 +249,13 @@ void VideoRun::infer(std::vector<JobPointer>& jobs) {
   }
   if (!waiting.empty()) {
     const StageWork work(inferring_, static_cast<int64_t>(waiting.size()));
-    const inference::SlidingWindowOptions windows = predictor_.road().windows(*inputs[0]);
+    const inference::SlidingWindowOptions windows = predictor_.windowed().windows(*inputs[0]);
     if (early_exit_) {
       predict_early(waiting, inputs, windows);
     } else if (waiting.size() == 1) {
-      waiting[0]->values = predictor_.road().run(*inputs[0], windows);
+      waiting[0]->values = predictor_.windowed().run(*inputs[0], windows);
     } else {
-      predictor_.road().run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
+      predictor_.windowed().run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
         if (!values.defined()) {
           throw DataError(inputs[i]->sample.id +
                           ": the model makes values of it that are NaN or infinite");
@@ -361,7 +362,7 @@ void VideoRun::paste(Job& job) {
   const auto part = [&](const at::Tensor& whole) {
     return whole.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
   };
-  if (attention_.mask().defined()) labels = labels * part(attention_.mask());
+  if (selector_.mask().defined()) labels = labels * part(selector_.mask());
   if (job.choice.is_measured) return drift_.add(part(labels_), labels);
   part(labels_).copy_(labels);
 }
@@ -373,10 +374,10 @@ void VideoRun::postprocess_all() {
       const StageWork work(postprocessing_);
       const bool is_cached = job->labels.defined();
       if (is_cached || job->values.defined()) paste(*job);
-      const Attention::Choice& choice = job->choice;
+      const FrameSelector::Choice& choice = job->choice;
       gap_ = choice.is_inferred ? 0 : gap_ + 1;
       ++(!choice.is_inferred ? figures_.reused : is_cached ? figures_.cached : figures_.inferred);
-      if (choice.is_inferred && !(choice.box == attention_.whole())) ++figures_.partial;
+      if (choice.is_inferred && !(choice.box == selector_.whole())) ++figures_.partial;
       figures_.longest_gap = std::max(figures_.longest_gap, gap_);
       const int32_t* labels = labels_.const_data_ptr<int32_t>();
       if (options_.output_kind == "mask") {

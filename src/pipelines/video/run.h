@@ -9,13 +9,13 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/queue.h"
-#include "inference/predict_road.h"
 #include "inference/result.h"
+#include "inference/windowed_model.h"
 #include "io/video_stream.h"
 #include "pipelines/job/stage_report.h"
-#include "pipelines/video/attention.h"
 #include "pipelines/video/early_exit.h"
 #include "pipelines/video/frame_cache.h"
+#include "pipelines/video/frame_selector.h"
 #include "pipelines/video/video.h"
 
 namespace cytra::pipelines {
@@ -37,7 +37,7 @@ class VideoRun {
   /// A frame on its way; the last one has no pixels, but what is left of the sound.
   struct Job {
     io::VideoFrame frame;
-    Attention::Choice choice;
+    FrameSelector::Choice choice;
     std::shared_ptr<const inference::ModelInput> input;  // where it is predicted
     at::Tensor values;                                   // of the model, on the CPU
     at::Tensor exact;   // likewise, without an early exit, to compare
@@ -73,7 +73,7 @@ class VideoRun {
   const VideoOptions options_;
   const VideoHooks hooks_;
   const bool is_live_;
-  Attention attention_;
+  FrameSelector selector_;
   FrameCache cache_;
   std::optional<EarlyExit> early_exit_;
   StageReport::Stage &decoding_, &preprocessing_, &inferring_, &postprocessing_, &encoding_;

@@ -135,7 +135,7 @@ class DetectionTask final : public training::Task {
     training::Metrics results{{"loss", losses_.take()}};
     results.merge(with_class_names(metric_.compute(), options_.class_names, 0));
     if (!std::isnan(results.at("loss")) && std::isnan(results.at("map")))
-      no_objects_.tell(options_.y_key);
+      no_objects_.warn(options_.y_key);
     metric_.reset();
     return results;
   }

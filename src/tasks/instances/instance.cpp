@@ -106,7 +106,7 @@ class InstanceHead final : public Head {
   }
   training::Metrics compute() override {
     const double* counts = with_objects_.const_data_ptr<double>();
-    if (counts[0] > 0 && counts[1] == 0) no_objects_.tell(y_key_);
+    if (counts[0] > 0 && counts[1] == 0) no_objects_.warn(y_key_);
     with_objects_.zero_();
     return Head::compute();
   }

@@ -64,7 +64,7 @@ data::TargetMeaning meaning_of_objects(const std::string& x_key,
   return meaning;
 }
 
-void NoObjects::tell(const std::string& y_key) {
+void NoObjects::warn(const std::string& y_key) {
   if (std::exchange(is_told_, true)) return;
   log::warn(
       "no object in the images of this validation, so its scores say nothing: '{}' is 0 "

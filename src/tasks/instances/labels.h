@@ -5,8 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "data/check_targets.h"
 #include "data/sample.h"
-#include "data/target_judge.h"
 
 namespace cytra::tasks {
 
@@ -28,7 +28,7 @@ data::TargetMeaning meaning_of_objects(const std::string& x_key,
 /// Says of a validation without objects, once, that its scores say nothing.
 class NoObjects {
  public:
-  void tell(const std::string& y_key);
+  void warn(const std::string& y_key);
 
  private:
   bool is_told_ = false;

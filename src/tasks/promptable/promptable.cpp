@@ -97,7 +97,7 @@ class PromptableTask final : public training::Task {
   training::Metrics validation_end() override {
     const double* sums = sums_.const_data_ptr<double>();
     const double objects = sums[0] > 0 ? sums[0] : std::nan("");
-    if (std::isnan(objects)) no_objects_.tell(options_.y_key);
+    if (std::isnan(objects)) no_objects_.warn(options_.y_key);
     const training::Metrics results{{"loss", sums[1] / objects},
                                     {"mask_iou", sums[2] / objects},
                                     {"box_iou", sums[3] / objects},

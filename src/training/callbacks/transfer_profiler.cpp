@@ -84,7 +84,7 @@ class TransferProfiler final : public Callback {
     if (!forbids() || steps_ == 1) return;  // what happens once is no matter
     for (const auto& [place, count] : watch_->found()) {
       const bool is_new = count.last_step == context.state.step && told_.insert(place).second;
-      if (is_new && is_forbidden(place)) tell(place, context.state.step);
+      if (is_new && is_forbidden(place)) warn(place, context.state.step);
     }
   }
   void on_fit_end(Context&) override { finish(); }
@@ -103,7 +103,7 @@ class TransferProfiler final : public Callback {
              ends_with(phase, ".on_step_end")));
   }
 
-  void tell(const perf::TransferPlace& place, int64_t step) const {
+  void warn(const perf::TransferPlace& place, int64_t step) const {
     const std::string what = fmt::format(
         "step {} makes the host wait for the device ({} in {}): {}; it is forbidden by "
         "performance.forbid_transfers={}",

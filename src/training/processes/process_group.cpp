@@ -48,7 +48,7 @@ void shut_down(const std::vector<int>& sockets) {
 }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             std::chrono::milliseconds timeout,
                                             std::vector<int>& sockets) {
   c10::intrusive_ptr<ProcessGroupGloo::Options> options;
@@ -69,7 +69,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
 }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             c10::Device device,
                                             std::chrono::milliseconds timeout) {
   SharedLibrary library(path_beside(&make_nccl, "libcytra_nccl.so"), SharedLibrary::Symbols::local);

@@ -12,14 +12,14 @@ namespace cytra::training {
 /// Gloo, for tensors on the CPU, and the sockets by which it is connected. Throws: c10::Error when
 /// not all came.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             std::chrono::milliseconds timeout,
                                             std::vector<int>& sockets);
 /// What waits for these fails at once. From any thread.
 void shut_down(const std::vector<int>& sockets);
 /// NCCL, out of libcytra_nccl.so. Throws: ConfigError when this build has none.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Place& place,
+                                            const ProcessPlace& place,
                                             c10::Device device,
                                             std::chrono::milliseconds timeout);
 

@@ -135,7 +135,8 @@ std::optional<std::string> read(c10d::Store& store, const std::string& key, std:
   return std::nullopt;
 }
 
-c10::intrusive_ptr<c10d::TCPStore> serve_store(Place& place, std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::TCPStore> serve_store(ProcessPlace& place,
+                                               std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.isServer = true;
   options.waitWorkers = false;
@@ -153,7 +154,7 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(Place& place, std::chrono::millis
   }
 }
 
-StorePtr connect_store(const Place& place, std::chrono::milliseconds timeout) {
+StorePtr connect_store(const ProcessPlace& place, std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = place.port;
   options.waitWorkers = false;

@@ -50,8 +50,9 @@ std::optional<std::string> read(c10d::Store& store, const std::string& key, std:
 
 /// Rank 0's server: on the loopback interface when all processes are on this machine. Sets
 /// place.port. Throws: IoError when the port is taken.
-c10::intrusive_ptr<c10d::TCPStore> serve_store(Place& place, std::chrono::milliseconds timeout);
+c10::intrusive_ptr<c10d::TCPStore> serve_store(ProcessPlace& place,
+                                               std::chrono::milliseconds timeout);
 /// May block for longer than `timeout` when who listens there is silent. Throws: c10::Error.
-StorePtr connect_store(const Place& place, std::chrono::milliseconds timeout);
+StorePtr connect_store(const ProcessPlace& place, std::chrono::milliseconds timeout);
 
 }  // namespace cytra::training

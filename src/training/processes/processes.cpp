@@ -37,7 +37,7 @@ bool is_about_others(const std::exception& error) {
 
 Processes::Processes() = default;
 
-Processes::Processes(Place place, double timeout_s, Hooks hooks) : place_(std::move(place)) {
+Processes::Processes(ProcessPlace place, double timeout_s, Hooks hooks) : place_(std::move(place)) {
   if (is_alone()) return;
   struct sigaction pipe {};  // Gloo writes to those who may be gone
   if (sigaction(SIGPIPE, nullptr, &pipe) == 0 && pipe.sa_handler == SIG_DFL)
@@ -89,12 +89,12 @@ int Processes::join(c10::Device device, const std::string& logs) {
   own.logs = logs;
   char machine[256] = "";
   ::gethostname(machine, sizeof machine - 1);
-  const auto tell = [key = name_of(place_.rank),
-                     name = fmt::format("{}, process {}", machine, ::getpid())](
-                        c10d::Store& store) { store.set(key, name); };
+  const auto announce = [key = name_of(place_.rank),
+                         name = fmt::format("{}, process {}", machine, ::getpid())](
+                            c10d::Store& store) { store.set(key, name); };
   try {
     guard([&] {
-      own.ask(tell, own.timeout + 1s, true);
+      own.ask(announce, own.timeout + 1s, true);
       own.await_all();
       const StorePtr store = connect_store(own.place, own.timeout);
       std::vector<int> sockets;
@@ -203,7 +203,7 @@ int Processes::others_signal() const {
 void Processes::guard(const std::function<void()>& work) {
   if (is_alone() || shared_->is_ending) return work();
   Shared& own = *shared_;
-  const auto tell = [&](const std::exception& error, int code) {
+  const auto send_error = [&](const std::exception& error, int code) {
     own.is_ending = true;
     own.end_with(fmt::format("{} rank {}: {}", code, place_.rank, error.what()));
     own.flush();
@@ -212,12 +212,12 @@ void Processes::guard(const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& error) {
-    if (!own.is_ending) tell(error, exit_code(error));
+    if (!own.is_ending) send_error(error, exit_code(error));
     throw;
   } catch (const std::exception& error) {
     if (own.is_ending) throw;
     if (!is_about_others(error) && !own.has_end()) {
-      tell(error, device::is_out_of_memory(error) ? 5 : 1);
+      send_error(error, device::is_out_of_memory(error) ? 5 : 1);
       throw;
     }
     log::write(log::Level::debug, error.what());

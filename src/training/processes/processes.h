@@ -15,7 +15,7 @@ class ProcessGroup;
 namespace cytra::training {
 
 /// Which of a training's processes this one is, and where they meet.
-struct Place {
+struct ProcessPlace {
   int64_t rank = 0, size = 1;              // of all
   int64_t local_rank = 0, local_size = 1;  // of those on this machine
   std::string host = "127.0.0.1";          // of the store where they meet
@@ -45,12 +45,12 @@ class Processes {
   /// and end the operations that wait for one that does not. `timeout_s`: how long to wait for the
   /// others, here and later; one that gives no sign of life is waited for at most a minute. Ignores
   /// SIGPIPE if nobody handles it. Throws: IoError when the store's port is taken.
-  Processes(Place place, double timeout_s, Hooks hooks = {});
+  Processes(ProcessPlace place, double timeout_s, Hooks hooks = {});
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  const Place& place() const { return place_; }  // the port: where the store is
+  const ProcessPlace& place() const { return place_; }  // the port: where the store is
   bool is_alone() const { return place_.size == 1; }
   bool is_first() const { return place_.rank == 0; }
 
@@ -91,7 +91,7 @@ class Processes {
 
  private:
   struct Shared;
-  Place place_;
+  ProcessPlace place_;
   std::shared_ptr<Shared> shared_;  // null: alone
 };
 

@@ -35,7 +35,7 @@ inline std::string name_of(int64_t rank) {
 /// `talker` alone uses the store, in which it may hang; `watcher` never waits for anything, and
 /// ends what hangs. Both outlive a Processes that gives up on them.
 struct Processes::Shared : std::enable_shared_from_this<Shared> {
-  Place place;
+  ProcessPlace place;
   milliseconds timeout;
   Hooks hooks;
   c10::intrusive_ptr<c10d::TCPStore> server;     // rank 0 keeps it alive

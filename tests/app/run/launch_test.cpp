@@ -14,11 +14,11 @@
 
 namespace cytra {
 namespace {
-using training::Place;
+using training::ProcessPlace;
 
 /// Where a process with these variables and trainer options stands.
-Place place(const std::map<std::string, std::string>& variables,
-            const std::string& options = "{}") {
+ProcessPlace place(const std::map<std::string, std::string>& variables,
+                   const std::string& options = "{}") {
   for (const char* name : {"RANK",
                            "WORLD_SIZE",
                            "LOCAL_RANK",
@@ -54,7 +54,7 @@ std::string mistake(const std::map<std::string, std::string>& variables,
 
 TEST(Launch, StartsAloneOrByItself) {
   EXPECT_EQ(place({}).size, 1);
-  const Place first = place({}, "{devices: 3}");
+  const ProcessPlace first = place({}, "{devices: 3}");
   EXPECT_EQ(first.size, 3);
   EXPECT_EQ(first.rank, 0);
   EXPECT_EQ(first.port, 0);
@@ -71,7 +71,7 @@ TEST(Launch, ReadsTorchrun) {
                                                      {"MASTER_ADDR", "node7"},
                                                      {"MASTER_PORT", "29500"},
                                                      {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
-  const Place there = place(variables, "{devices: 4, num_nodes: 2}");
+  const ProcessPlace there = place(variables, "{devices: 4, num_nodes: 2}");
   EXPECT_EQ(there.rank, 5);
   EXPECT_EQ(there.size, 8);
   EXPECT_EQ(there.local_rank, 1);
@@ -107,7 +107,7 @@ TEST(Launch, ReadsSlurm) {
                                                {"SLURM_JOB_ID", "123456"},
                                                {"SLURM_CPUS_PER_TASK", "6"},
                                                {"SLURM_JOB_NODELIST", "gpu[03-07,11]"}};
-  const Place there = place(variables, "{devices: 2, num_nodes: 2}");
+  const ProcessPlace there = place(variables, "{devices: 2, num_nodes: 2}");
   EXPECT_EQ(there.rank, 3);
   EXPECT_EQ(there.size, 4);
   EXPECT_EQ(there.local_rank, 1);
@@ -120,7 +120,7 @@ TEST(Launch, ReadsSlurm) {
 }
 
 TEST(Launch, OwnProcessesMeetInsideWithASecret) {
-  const Place one = place({}, "{devices: 2}"), another = place({}, "{devices: 2}");
+  const ProcessPlace one = place({}, "{devices: 2}"), another = place({}, "{devices: 2}");
   EXPECT_EQ(one.host, "127.0.0.1");
   EXPECT_EQ(one.token.size(), 32U);
   EXPECT_NE(one.token, another.token);
@@ -139,7 +139,7 @@ TEST(Launch, OwnProcessesMeetInsideWithASecret) {
 }
 
 TEST(Launch, AGpuForEachProcess) {
-  Place there;
+  ProcessPlace there;
   there.local_rank = 3;
   there.local_size = 4;
   EXPECT_EQ(app::gpu_of(there, 4), 3);
@@ -151,7 +151,8 @@ TEST(Launch, OthersTakeTheConfigurationAsItIs) {
   cli::Run first, other;
   first.config =
       config::parse_yaml("{a: {b: .inf, c: -.inf, d: .nan, e: 'inf'}, f: [1, 2.0]}", "test");
-  const app::Common common = app::take_common(app::text_of({"folder", "last.ckpt"}, first), other);
+  const app::CommonPaths common =
+      app::take_common(app::text_of({"folder", "last.ckpt"}, first), other);
   EXPECT_EQ(common.folder + common.checkpoint, "folderlast.ckpt");
   EXPECT_EQ(config::to_yaml(other.config), config::to_yaml(first.config));
   EXPECT_EQ(other.config.get<double>("a.c"), -INFINITY);

@@ -1,12 +1,11 @@
 // Targets of users' own tasks, and of their own heads, are judged as those of Cytra's.
-#include "app/train/judge_targets.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "app/train/check_targets.h"
 #include "config/composer.h"
 #include "config/run_config.h"
-#include "data/target_judge.h"
+#include "data/check_targets.h"
 #include "io/image.h"
 #include "nn/model.h"
 #include "tasks/image_task.h"
@@ -126,7 +125,7 @@ class OwnTargets : public ::testing::Test {
     problems.throw_if_any();
     config.task = config::parse_yaml(task, "test");
     std::string text;
-    for (const std::string& line : app::judge_targets(app::Setup(config, c10::Device(at::kCPU)), 8))
+    for (const std::string& line : app::check_targets(app::Setup(config, c10::Device(at::kCPU)), 8))
       text += line + "\n";
     return text;
   }

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "io/image.h"
 #include "pipelines/job/stage_report.h"
-#include "pipelines/video/attention.h"
+#include "pipelines/video/frame_selector.h"
 #include "tests/pipelines/video_fixture.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"

@@ -27,8 +27,8 @@
 namespace cytra {
 namespace {
 using test::Tiny;
-using training::Place;
 using training::Processes;
+using training::ProcessPlace;
 
 constexpr const char *kSgd = "{_target_: SGD, lr: 0.1, momentum: 0.9}",
                      *kConstantRate = "{_target_: ConstantLR, factor: 1.0}";
@@ -46,7 +46,7 @@ std::vector<std::string> together(const std::function<std::string(Processes&)>& 
     children.push_back(::fork());
     if (children.back() != 0) continue;
     std::string result;
-    Place place{rank, size, rank, size};
+    ProcessPlace place{rank, size, rank, size};
     place.token = "a secret";
     if (rank > 0 && ::read(port[0], &place.port, sizeof place.port) != sizeof place.port)
       std::_Exit(9);
@@ -93,7 +93,7 @@ std::vector<std::string> together(const std::function<std::string(Processes&)>& 
 struct Share {
   Share(Processes* processes, const std::string& options)
       : tiny(options, "{}", 0, kSgd, kConstantRate, processes),
-        place(processes ? processes->place() : Place()) {}
+        place(processes ? processes->place() : ProcessPlace()) {}
   Share& fit(int64_t images, int64_t batch_size, int64_t valid) {
     data::DataLoader train = loader(images, batch_size, true), test = loader(valid, 1, false);
     tiny.trainer->fit(train, test);
@@ -118,7 +118,7 @@ struct Share {
         tiny.state().metrics.count("val/loss") ? tiny.state().metrics.at("val/loss") : 0);
   }
   Tiny tiny;
-  Place place;
+  ProcessPlace place;
   std::function<void(data::DataLoaderSpec&)> edit;
 };
 
@@ -169,7 +169,7 @@ TEST(Processes, BatchNormsOfTwoAreThoseOfOne) {
         "test"));
     EXPECT_GT(nn::sync_batch_norms(*model, [&](const at::Tensor& t) { processes.sum({t}); }), 2);
     const at::Tensor images = at::randn({4, 1, 16, 16}), targets = at::rand({4, 1, 16, 16});
-    const Place& place = processes.place();
+    const ProcessPlace& place = processes.place();
     const int64_t count = 4 / place.size;
     const auto own = [&](const at::Tensor& of_all) {
       return of_all.narrow(0, place.rank * count, count);
@@ -329,7 +329,7 @@ TEST(Processes, ASignalEndsTheWaitForOthers) {
   const pid_t child = ::fork();
   if (child == 0) {
     watch_signals();
-    Processes processes(Place{0, 2, 0, 2}, 60);
+    Processes processes(ProcessPlace{0, 2, 0, 2}, 60);
     ::raise(SIGTERM);
     std::_Exit(processes.join(c10::kCPU, "logs"));
   }
@@ -423,7 +423,7 @@ TEST(Processes, AListenerThatIsSilentEndsTheWait) {
   ::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size);
   const pid_t child = ::fork();
   if (child == 0) {
-    Place place{1, 2, 1, 2};
+    ProcessPlace place{1, 2, 1, 2};
     place.port = ntohs(address.sin_port);
     std::string said;
     {

@@ -60,7 +60,7 @@ struct RotateOptions : KeyOptions {
       const at::Tensor extent = rotation.slice(0, 0, dims).slice(1, 0, dims).abs().matmul(sides);
       for (std::size_t d = 0; d < size.size(); ++d)
         size[d] =
-            static_cast<int64_t>(settled(extent[static_cast<int64_t>(d)].item<double>()) + 0.5);
+            static_cast<int64_t>(snapped(extent[static_cast<int64_t>(d)].item<double>()) + 0.5);
     }
     const at::Tensor matrix = about_centers(rotation, image.sizes().slice(1), size);
     move_voxels(geometry, matrix);

@@ -148,7 +148,7 @@ class Spacingd final : public Transform {
     const at::Tensor extent = places.amax(1) - places.amin(1);
     Plan plan{{}, {}, true};
     for (int64_t d = 0; d < n; ++d)
-      plan.size.push_back(std::llrint(settled(extent[d].item<double>()) + 1));
+      plan.size.push_back(std::llrint(snapped(extent[d].item<double>()) + 1));
     const at::Tensor size = at::tensor(plan.size, at::kDouble);
     // The corner below all others is kept in place, when there is one; else the centre.
     at::Tensor origin;

@@ -1,4 +1,4 @@
-#include "inference/foreign/archive.h"
+#include "inference/imported/archive.h"
 
 #include <filesystem>
 

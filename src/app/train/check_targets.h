@@ -10,6 +10,6 @@ namespace cytra::app {
 /// Checks the targets of up to `images` images of training and of validation, spread over them,
 /// after validation's transforms. Returns a line for each problem, with the option that solves it.
 /// Images that can't be loaded are left to the loaders.
-std::vector<std::string> judge_targets(const Setup& setup, int64_t images);
+std::vector<std::string> check_targets(const Setup& setup, int64_t images);
 
 }  // namespace cytra::app

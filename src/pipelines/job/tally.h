@@ -15,7 +15,7 @@ namespace cytra::pipelines {
 /// Of a run whose tables are made at its end.
 inline constexpr char kResumeHint[] = " (--resume goes on, and makes the tables)";
 
-struct Books {
+struct Tally {
   std::mutex mutex;  // guards all that follows
   cli::Results results;
   int64_t images = 0, done = 0;       // images: with the frames that are known by now
@@ -23,7 +23,7 @@ struct Books {
   int code = 0;                       // of the first error
   std::atomic<int64_t> finishing{0};  // images whose files are put in place, to be booked then
 
-  explicit Books(bool json) : results(json) {}
+  explicit Tally(bool json) : results(json) {}
   /// An image that is left out.
   void leave_out(const std::string& id, const std::exception& error);
   /// Does that with inputs that nobody has counted.
@@ -31,9 +31,9 @@ struct Books {
   /// Works on an image: what is wrong with it costs it alone. Returns 0, or the code of the error
   /// that it was left out by. Throws: what ends the run, which is any error with `ends_on_error`,
   /// an IoError but of reading, a ConfigError of writing or ahead of the first image that is done.
-  enum class Part { reading, computing, writing };
+  enum class Phase { reading, computing, writing };
   int attempt(const std::string& id,
-              Part part,
+              Phase phase,
               bool ends_on_error,
               const std::function<void()>& work);
   /// Tells the end of a run: "12 of 14 images predicted in 3 s, 2 of them before" in the log, for
@@ -45,11 +45,11 @@ struct Books {
                 const std::string& hint = "");
 };
 
-/// A SignalWatch that closes the books first; the program's start (StartOfWork) is over with it.
+/// A SignalWatch that closes the tally first; the program's start (StartOfWork) is over with it.
 class EndOnSignal {
  public:
-  /// `end`: tells what was done, with the books locked; called in a thread of its own.
-  EndOnSignal(Books& books, std::function<void(int signal)> end);
+  /// `end`: tells what was done, with the tally locked; called in a thread of its own.
+  EndOnSignal(Tally& tally, std::function<void(int signal)> end);
 
  private:
   SignalWatch watch_;

@@ -13,7 +13,7 @@ namespace cytra::inference {
 struct Program {
   Forward forward;
   std::function<std::string()> torchscript;
-  Place place;
+  MoveModel place;
   int64_t in_channels = 0, spatial_dims = 0;       // 0: unknown
   std::vector<int64_t> window;                     // the only sides it takes; empty: unknown
   std::vector<int64_t> divisor;                    // as LoadedModel's; empty: unknown

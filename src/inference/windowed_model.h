@@ -17,14 +17,14 @@
 
 namespace cytra::inference {
 
-class RoadModel;
+class EnsembleMember;
 
 /// The steps of a Predictor. Thread: const use by several at once.
-class PredictRoad {
+class WindowedModel {
  public:
-  PredictRoad(const std::vector<LoadedModel>& models, const PredictorOptions& options);
-  PredictRoad(const PredictRoad&) = delete;
-  PredictRoad& operator=(const PredictRoad&) = delete;
+  WindowedModel(const std::vector<LoadedModel>& models, const PredictorOptions& options);
+  WindowedModel(const WindowedModel&) = delete;
+  WindowedModel& operator=(const WindowedModel&) = delete;
 
   /// Checks an image. Throws: DataError where the model can't take it.
   void check(const ModelInput& input) const;
@@ -74,7 +74,7 @@ class PredictRoad {
   InputTransforms transforms;
 
  private:
-  std::vector<std::shared_ptr<RoadModel>> members_;
+  std::vector<std::shared_ptr<EnsembleMember>> members_;
   Forward forward_;  // uses the engines and test-time augmentation
   WindowPlanner planner_;
   mutable AdaptiveBatch adaptive_;

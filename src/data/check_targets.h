@@ -26,7 +26,7 @@ struct TargetMeaning {
 
 /// The problems of a split's targets ("train", "valid"), each a line with the option that solves
 /// it. `are_all`: the facts are of all of its images.
-std::vector<std::string> judge_targets(const TargetMeaning& meaning,
+std::vector<std::string> check_targets(const TargetMeaning& meaning,
                                        const std::string& split,
                                        const std::vector<TargetFacts>& facts,
                                        bool are_all);

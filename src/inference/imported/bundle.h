@@ -2,7 +2,7 @@
 // MONAI's bundles.
 #include <string>
 
-#include "inference/foreign/program.h"
+#include "inference/imported/program.h"
 
 namespace cytra::inference {
 

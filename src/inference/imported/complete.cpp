@@ -1,4 +1,4 @@
-#include "inference/foreign/complete.h"
+#include "inference/imported/complete.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "inference/foreign/program.h"
+#include "inference/imported/program.h"
 #include "inference/trained_model.h"
 
 namespace cytra::inference {

@@ -2,7 +2,7 @@
 // programs, of which only values, references to values (@a::b, @a#b) and the names of transforms
 // are read. MONAI's axes are (X,Y[,Z]), ours ([Z,]Y,X): windows are turned for the network, and so
 // are arguments that have one number per axis.
-#include "inference/foreign/bundle.h"
+#include "inference/imported/bundle.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +17,7 @@
 #include "config/schema.h"
 #include "data/sample.h"
 #include "data/transforms/load_image.h"
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "nn/fingerprint.h"
 #include "nn/model.h"
 #include "nn/weights.h"

@@ -1,4 +1,4 @@
-#include "app/train/judge_targets.h"
+#include "app/train/check_targets.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 #include "app/setup/train_data.h"
 #include "base/error.h"
+#include "data/check_targets.h"
 #include "data/pipeline.h"
 #include "data/target_facts.h"
-#include "data/target_judge.h"
 #include "training/task.h"
 
 namespace cytra::app {
@@ -78,7 +78,7 @@ Looked look(const Setup& setup,
 
 }  // namespace
 
-std::vector<std::string> judge_targets(const Setup& setup, int64_t images) {
+std::vector<std::string> check_targets(const Setup& setup, int64_t images) {
   std::vector<std::string> problems;
   const std::vector<TargetMeaning> meanings = setup.task->target_meanings();
   if (meanings.empty()) return problems;
@@ -91,7 +91,7 @@ std::vector<std::string> judge_targets(const Setup& setup, int64_t images) {
     }
     for (std::size_t m = 0; m < meanings.size(); ++m) {
       const std::vector<std::string> lines =
-          data::judge_targets(meanings[m], data::name_of(split), looked.facts[m], looked.are_all);
+          data::check_targets(meanings[m], data::name_of(split), looked.facts[m], looked.are_all);
       problems.insert(problems.end(), lines.begin(), lines.end());
     }
   }

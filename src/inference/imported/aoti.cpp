@@ -1,7 +1,7 @@
 // Loads AOTInductor packages, written by torch._inductor.aoti_compile_and_package: machine code
 // for one processor and some shapes. The code does not check its inputs' shapes, so they are
 // checked here.
-#include "inference/foreign/aoti.h"
+#include "inference/imported/aoti.h"
 
 #include <algorithm>
 #include <regex>
@@ -17,8 +17,8 @@
 #include "base/strings.h"
 #include "config/json.h"
 #include "device/error.h"
-#include "inference/foreign/archive.h"
-#include "inference/foreign/complete.h"
+#include "inference/imported/archive.h"
+#include "inference/imported/complete.h"
 #include "io/fingerprint.h"
 
 namespace cytra::inference {

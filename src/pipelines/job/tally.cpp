@@ -1,4 +1,4 @@
-#include "pipelines/job/books.h"
+#include "pipelines/job/tally.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace cytra::pipelines {
 
-void Books::leave_out(const std::string& id, const std::exception& error) {
+void Tally::leave_out(const std::string& id, const std::exception& error) {
   const std::lock_guard lock(mutex);
   const std::string what = error.what();
   const std::string text = what.find(id) == std::string::npos ? id + ": " + what : what;
@@ -20,8 +20,8 @@ void Books::leave_out(const std::string& id, const std::exception& error) {
   if (code == 0) code = exit_code(error);
 }
 
-int Books::attempt(const std::string& id,
-                   Part part,
+int Tally::attempt(const std::string& id,
+                   Phase phase,
                    bool ends_on_error,
                    const std::function<void()>& work) {
   try {
@@ -35,21 +35,21 @@ int Books::attempt(const std::string& id,
       const std::lock_guard lock(mutex);
       is_first = done == 0;
     }
-    const bool is_of_all = is_config && (part == Part::writing || is_first);
-    if (ends_on_error || (part != Part::reading && is_io) || is_of_all) throw;
+    const bool is_of_all = is_config && (phase == Phase::writing || is_first);
+    if (ends_on_error || (phase != Phase::reading && is_io) || is_of_all) throw;
     leave_out(id, error);
     return exit_code(error);
   }
 }
 
-std::function<void(const std::string& id, const std::exception& error)> Books::leaving_out() {
+std::function<void(const std::string& id, const std::exception& error)> Tally::leaving_out() {
   return [this](const std::string& id, const std::exception& error) {
     leave_out(id, error);
     ++images;
   };
 }
 
-void Books::conclude(const std::string& folder,
+void Tally::conclude(const std::string& folder,
                      const std::string& what,
                      int signal,
                      const std::string& hint) {
@@ -67,18 +67,18 @@ void Books::conclude(const std::string& folder,
 namespace {
 
 /// The start is over when this is made.
-std::function<void(int signal)> with_books_closed(Books& books,
+std::function<void(int signal)> with_books_closed(Tally& tally,
                                                   std::function<void(int signal)> end) {
   start_is_over();
-  return [&books, end = std::move(end)](int signal) {
-    books.mutex.lock();  // for good: nothing is booked any more
+  return [&tally, end = std::move(end)](int signal) {
+    tally.mutex.lock();  // for good: nothing is booked any more
     end(signal);
   };
 }
 
 }  // namespace
 
-EndOnSignal::EndOnSignal(Books& books, std::function<void(int signal)> end)
-    : watch_(with_books_closed(books, std::move(end)), [&books] { return books.finishing > 0; }) {}
+EndOnSignal::EndOnSignal(Tally& tally, std::function<void(int signal)> end)
+    : watch_(with_books_closed(tally, std::move(end)), [&tally] { return tally.finishing > 0; }) {}
 
 }  // namespace cytra::pipelines

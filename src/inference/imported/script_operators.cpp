@@ -2,7 +2,7 @@
 // lists, control flow. There are none for files, processes, or devices' streams, and none that
 // read or write beyond their tensors where sizes don't fit, as far as models of images do not need
 // them. Names of PyTorch 2.11's native_functions.yaml and torch/csrc/jit.
-#include "inference/foreign/script_operators.h"
+#include "inference/imported/script_operators.h"
 
 #include <unordered_set>
 

@@ -5,7 +5,7 @@
 
 #include <torch/csrc/jit/api/module.h>
 
-#include "inference/foreign/program.h"
+#include "inference/imported/program.h"
 
 namespace cytra::inference {
 

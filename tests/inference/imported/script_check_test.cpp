@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/json.h"
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 

@@ -17,10 +17,10 @@ FrameBox to_stored(const FrameBox& upright, const io::VideoInfo& info);
 at::Tensor to_upright(const at::Tensor& stored, int turns);
 at::Tensor to_stored(const at::Tensor& upright, int turns);
 
-class Attention {
+class FrameSelector {
  public:
   /// Throws: ConfigError for a region that is no part of the frame; as io::read_image().
-  Attention(const VideoOptions& options, const io::VideoInfo& info);
+  FrameSelector(const VideoOptions& options, const io::VideoInfo& info);
 
   struct Choice {
     bool is_inferred = true;   // else the mask before is taken over
@@ -36,7 +36,7 @@ class Attention {
  private:
   void choose_region(const std::string& roi, const io::VideoInfo& info);
   FrameBox moved(const Thumbnail& now) const;
-  void take_over(const Thumbnail& now, const FrameBox& box);
+  void remember(const Thumbnail& now, const FrameBox& box);
   const VideoOptions options_;
   const int64_t width_;
   FrameBox whole_;  // what may be predicted

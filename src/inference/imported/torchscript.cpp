@@ -1,5 +1,5 @@
 // Loads TorchScript written by torch.jit.save, or by `export_model format=torchscript`.
-#include "inference/foreign/torchscript.h"
+#include "inference/imported/torchscript.h"
 
 #include <sstream>
 
@@ -19,9 +19,9 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "device/error.h"
-#include "inference/foreign/archive.h"
-#include "inference/foreign/complete.h"
-#include "inference/foreign/script_check.h"
+#include "inference/imported/archive.h"
+#include "inference/imported/complete.h"
+#include "inference/imported/script_check.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 

@@ -1,4 +1,4 @@
-#include "inference/foreign/script_check.h"
+#include "inference/imported/script_check.h"
 
 #include <algorithm>
 #include <cctype>
@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "inference/foreign/script_operators.h"
+#include "inference/imported/script_operators.h"
 
 namespace cytra::inference {
 namespace {

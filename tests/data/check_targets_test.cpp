@@ -1,4 +1,4 @@
-#include "data/target_judge.h"
+#include "data/check_targets.h"
 
 #include <random>
 
@@ -43,7 +43,7 @@ std::string judged(const TargetMeaning& meaning,
                    bool are_all = true,
                    const std::string& split = "train") {
   const data::TargetFacts facts = data::look_at_target(target, image, meaning.kind != Kind::values);
-  return join(data::judge_targets(meaning, split, {facts, facts}, are_all), "\n");
+  return join(data::check_targets(meaning, split, {facts, facts}, are_all), "\n");
 }
 
 TargetMeaning meaning_of(Kind kind, int64_t num_classes = 1) {

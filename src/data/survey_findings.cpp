@@ -1,4 +1,4 @@
-#include "data/survey_judge.h"
+#include "data/survey_findings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -231,7 +231,7 @@ void find_twins(Survey& survey, const std::string& key) {
 
 }  // namespace
 
-void judge(Survey& survey, const Trial& trial, const std::string& on_error) {
+void add_findings(Survey& survey, const Trial& trial, const std::string& on_error) {
   const bool ends_training = on_error == "fail";
   std::vector<std::string> keys;
   for (const SplitFacts& split : survey.splits) {

@@ -1,4 +1,4 @@
-#include "data/target_judge.h"
+#include "data/check_targets.h"
 
 #include <algorithm>
 #include <cmath>
@@ -136,13 +136,17 @@ class Judge {
     const bool is_lossy = at_ends > 0.85;
     const double middle = (low + high) / 2;
     const double threshold = high - low > 4 ? std::floor(middle) : middle;
-    std::string text =
-        is_lossy
-            ? fmt::format("two values ({:g} and {:g}) blurred by a lossy format such as JPEG, or by resizing",
-                          low, high)
-            : fmt::format("looks like intensities from {:g} to {:g}, not like labels; "
-                          "experiment=im2im/labelfree target_col={} learns these",
-                          low, high, meaning_.key);
+    std::string text = is_lossy ? fmt::format(
+                                      "two values ({:g} and {:g}) blurred by a lossy format such "
+                                      "as JPEG, or by resizing",
+                                      low,
+                                      high)
+                                : fmt::format(
+                                      "looks like intensities from {:g} to {:g}, not like labels; "
+                                      "experiment=im2im/labelfree target_col={} learns these",
+                                      low,
+                                      high,
+                                      meaning_.key);
     if (meaning_.kind == Kind::objects) {
       text += "; objects need an image of whole numbers without loss, as PNG or TIFF";
     } else if (meaning_.kind == Kind::classes) {
@@ -307,7 +311,7 @@ class Judge {
 
 }  // namespace
 
-std::vector<std::string> judge_targets(const TargetMeaning& meaning,
+std::vector<std::string> check_targets(const TargetMeaning& meaning,
                                        const std::string& split,
                                        const std::vector<TargetFacts>& facts,
                                        bool are_all) {

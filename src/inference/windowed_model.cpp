@@ -1,4 +1,4 @@
-#include "inference/predict_road.h"
+#include "inference/windowed_model.h"
 
 #include <algorithm>
 #include <mutex>
@@ -67,9 +67,9 @@ Node transforms_of(const Node& config, const Node& changes) {
 }  // namespace
 
 /// A model and its engine, which is made for the first windows.
-class RoadModel {
+class EnsembleMember {
  public:
-  RoadModel(EngineModel model, const EngineOptions& options, std::shared_ptr<Decoder> decoder)
+  EnsembleMember(EngineModel model, const EngineOptions& options, std::shared_ptr<Decoder> decoder)
       : model_(std::move(model)), options_(options), decoder_(std::move(decoder)) {}
   std::vector<Tensor> run(const Tensor& windows) {
     std::vector<Tensor> outputs = engine_for(windows).run(windows);
@@ -96,14 +96,14 @@ class RoadModel {
 
 namespace {
 
-using Members = std::vector<std::shared_ptr<RoadModel>>;
+using Members = std::vector<std::shared_ptr<EnsembleMember>>;
 
 Members members_of(const std::vector<LoadedModel>& models,
                    const EngineOptions& options,
                    c10::Device device) {
   Members members;
   for (const LoadedModel& one : models) {
-    members.push_back(std::make_shared<RoadModel>(
+    members.push_back(std::make_shared<EnsembleMember>(
         EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript},
         options,
         decoder_of(one.config.at("task"))));
@@ -132,7 +132,8 @@ void expect_device(const char* key, const std::optional<std::string>& asked, c10
 
 }  // namespace
 
-PredictRoad::PredictRoad(const std::vector<LoadedModel>& models, const PredictorOptions& options)
+WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
+                             const PredictorOptions& options)
     : device(device::choose_device(options.accelerator)),
       model(mean_of(models)),
       decoder(decoder_of(model.config.at("task"))),
@@ -171,22 +172,22 @@ PredictRoad::PredictRoad(const std::vector<LoadedModel>& models, const Predictor
   expect_device("device", planner_.options.device, device);
 }
 
-int64_t PredictRoad::image_dims() const {
+int64_t WindowedModel::image_dims() const {
   return planner_.options.spatial_dim ? 3 : model.spatial_dims;
 }
 
-std::string PredictRoad::engine() const {
+std::string WindowedModel::engine() const {
   return members_.front()->text();
 }
 
-void PredictRoad::check(const ModelInput& input) const {
+void WindowedModel::check(const ModelInput& input) const {
   if (input.shape.at(0) == model.in_channels) return;
   throw DataError(fmt::format(
       "{}: {} channels, the model expects {}", input.sample.id, input.shape[0], model.in_channels));
 }
 
-SlidingWindowOptions PredictRoad::windows(const std::string& id,
-                                          const std::vector<int64_t>& size) const {
+SlidingWindowOptions WindowedModel::windows(const std::string& id,
+                                            const std::vector<int64_t>& size) const {
   SlidingWindowOptions windows = planner_.plan(id, size, 0, room_on(device));
   if (!windows.sw_device) windows.sw_device = device.str();
   if (!windows.device) windows.device = device.str();
@@ -194,13 +195,13 @@ SlidingWindowOptions PredictRoad::windows(const std::string& id,
   return windows;
 }
 
-SlidingWindowOptions PredictRoad::windows(const ModelInput& input) const {
+SlidingWindowOptions WindowedModel::windows(const ModelInput& input) const {
   return windows(input.sample.id, {input.shape.begin() + 1, input.shape.end()});
 }
 
-PredictRoad::Plan PredictRoad::plan(const std::vector<int64_t>& size,
-                                    const SlidingWindowOptions& windows,
-                                    bool is_by_rows) const {
+WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,
+                                        const SlidingWindowOptions& windows,
+                                        bool is_by_rows) const {
   const WindowMemory memory = memory_of(size, model.in_channels, windows, planner_.cost, finish);
   const WindowLayout layout = layout_windows(size, windows);
   double image = is_by_rows ? 0 : 4.0 * static_cast<double>(model.in_channels);
@@ -215,15 +216,15 @@ PredictRoad::Plan PredictRoad::plan(const std::vector<int64_t>& size,
   return plan;
 }
 
-std::vector<Tensor> PredictRoad::forward(const Tensor& windows) const {
+std::vector<Tensor> WindowedModel::forward(const Tensor& windows) const {
   return adaptive_(forward_, windows);
 }
 
-void PredictRoad::run(const ModelInput& input,
-                      const SlidingWindowOptions& windows,
-                      const RowSink& sink,
-                      const WindowProgress& progress,
-                      RowRange range) const {
+void WindowedModel::run(const ModelInput& input,
+                        const SlidingWindowOptions& windows,
+                        const RowSink& sink,
+                        const WindowProgress& progress,
+                        RowRange range) const {
   const RowSource source{input.shape,
                          [&](int64_t first, int64_t count) { return input.rows(first, count); }};
   const int64_t bad = predict_slabs(
@@ -239,7 +240,7 @@ void PredictRoad::run(const ModelInput& input,
       "{}: {} of the values that the model makes of it are NaN or infinite", input.sample.id, bad));
 }
 
-Tensor PredictRoad::run(const ModelInput& input, const SlidingWindowOptions& windows) const {
+Tensor WindowedModel::run(const ModelInput& input, const SlidingWindowOptions& windows) const {
   std::vector<at::Tensor> parts;
   run(input, windows, [&](int64_t, const std::vector<at::Tensor>& rows) {
     parts.push_back(rows[0].cpu().clone());
@@ -247,10 +248,10 @@ Tensor PredictRoad::run(const ModelInput& input, const SlidingWindowOptions& win
   return at::cat(parts, 1);
 }
 
-void PredictRoad::run(const std::vector<const ModelInput*>& inputs,
-                      const SlidingWindowOptions& windows,
-                      const std::function<void(std::size_t image, const Tensor& values)>& sink,
-                      const WindowProgress& progress) const {
+void WindowedModel::run(const std::vector<const ModelInput*>& inputs,
+                        const SlidingWindowOptions& windows,
+                        const std::function<void(std::size_t image, const Tensor& values)>& sink,
+                        const WindowProgress& progress) const {
   std::vector<at::Tensor> images;
   for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
   const at::Tensor logits =

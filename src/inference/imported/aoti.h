@@ -2,7 +2,7 @@
 // AOTInductor packages, written by torch._inductor.aoti_compile_and_package.
 #include <string>
 
-#include "inference/foreign/program.h"
+#include "inference/imported/program.h"
 
 namespace cytra::inference {
 

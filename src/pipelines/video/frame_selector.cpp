@@ -1,4 +1,4 @@
-#include "pipelines/video/attention.h"
+#include "pipelines/video/frame_selector.h"
 
 #include <algorithm>
 #include <cmath>
@@ -65,13 +65,13 @@ at::Tensor to_stored(const at::Tensor& upright, int turns) {
   return turns == 0 ? upright : at::rot90(upright, turns, {-2, -1});
 }
 
-Attention::Attention(const VideoOptions& options, const io::VideoInfo& info)
+FrameSelector::FrameSelector(const VideoOptions& options, const io::VideoInfo& info)
     : options_(options), width_(info.width), whole_{0, 0, info.width, info.height} {
   follows_motion_ = options.roi && *options.roi == "motion";
   if (options.roi && !follows_motion_) choose_region(*options.roi, info);
 }
 
-void Attention::choose_region(const std::string& roi, const io::VideoInfo& info) {
+void FrameSelector::choose_region(const std::string& roi, const io::VideoInfo& info) {
   const bool is_turned = info.turns % 2 == 1;
   const int64_t width = is_turned ? info.height : info.width,
                 height = is_turned ? info.width : info.height;
@@ -108,7 +108,7 @@ void Attention::choose_region(const std::string& roi, const io::VideoInfo& info)
 }
 
 /// The box around all that changed, with a margin; empty: nothing.
-FrameBox Attention::moved(const Thumbnail& now) const {
+FrameBox FrameSelector::moved(const Thumbnail& now) const {
   int64_t x0 = now.width, y0 = now.height, x1 = -1, y1 = -1;
   for (int64_t y = 0; y < now.height; ++y) {
     for (int64_t x = 0; x < now.width; ++x) {
@@ -135,7 +135,7 @@ FrameBox Attention::moved(const Thumbnail& now) const {
 }
 
 /// What is predicted now is what later frames are compared with.
-void Attention::take_over(const Thumbnail& now, const FrameBox& box) {
+void FrameSelector::remember(const Thumbnail& now, const FrameBox& box) {
   const auto begin = [](int64_t at) { return (at + kThumbnailStep - 1) / kThumbnailStep; };
   const auto end = [](int64_t at, int64_t limit) {
     return std::min((at + kThumbnailStep - 1) / kThumbnailStep, limit);
@@ -148,7 +148,7 @@ void Attention::take_over(const Thumbnail& now, const FrameBox& box) {
   }
 }
 
-Attention::Choice Attention::choose(const std::vector<unsigned char>& rgb) {
+FrameSelector::Choice FrameSelector::choose(const std::vector<unsigned char>& rgb) {
   Choice choice;
   choice.box = whole_;
   if (options_.skip_threshold <= 0 && !follows_motion_) return choice;
@@ -172,7 +172,7 @@ Attention::Choice Attention::choose(const std::vector<unsigned char>& rgb) {
                            kWholeFrom * static_cast<double>(whole_.width * whole_.height);
   if (is_part) {
     ++since_whole_;
-    take_over(now, box);
+    remember(now, box);
     choice.box = box;
     return choice;
   }
