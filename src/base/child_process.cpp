@@ -26,8 +26,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
                           pid_t parent) {
   if (options.has_own_group) ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, options.death_signal);
-  if (::getppid() != parent) ::_exit(128 + options.death_signal);  // the parent died before
-                                                                   // prctl()
+  if (::getppid() != parent) ::_exit(128 + options.death_signal);  // it died before prctl()
   ::dup2(options.out, STDOUT_FILENO);
   ::dup2(options.err, STDERR_FILENO);
   if (const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC); null >= 0)

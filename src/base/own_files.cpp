@@ -188,8 +188,7 @@ bool may_replace(const std::string& path) {
   if (files.own.count(name) > 0) return true;
   const WrittenFile* const written = files.find(name, status);
   if (written == nullptr) return false;
-  if (S_ISLNK(status.st_mode)) return written->by == ::geteuid();  // a link in its place has no
-                                                                   // content
+  if (S_ISLNK(status.st_mode)) return written->by == ::geteuid();  // a link holds no content
   const bool is_sized = S_ISDIR(status.st_mode) || written->bytes == status.st_size;
   return is_sized && written->time == status.st_mtime;
 }

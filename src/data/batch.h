@@ -17,7 +17,7 @@ struct Sample;
 
 struct Batch {
   std::map<std::string, at::Tensor> tensors;  // key -> (N,C,[D,]H,W) float32
-  /// With Collate::list, instead of `tensors`: key -> N images of any size.
+  /// The images with Collate::list, instead of `tensors`: key -> N images of any size.
   std::map<std::string, std::vector<at::Tensor>> lists;
   std::vector<std::string> ids;
   std::vector<io::Geometry> geometries;  // of each sample's image

@@ -230,8 +230,7 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
   try {
     const auto file = std::make_shared<io::SafetensorsFile>(path);
     const auto& metadata = file->metadata();
-    if (metadata.at("key") != key) return std::nullopt;  // two keys have one name: the last one is
-                                                         // kept
+    if (metadata.at("key") != key) return std::nullopt;  // keys of one name: keeps the last
     bool is_new = false;
     {
       const std::lock_guard lock(mutex_);

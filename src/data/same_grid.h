@@ -16,7 +16,7 @@ struct Placement {
     unknown,  // a file gives no place, and nothing that both give contradicts
     other
   } kind = Kind::unknown;
-  // For `turned`: the axis that is parallel to each of the image's axes, and whether it is
+  // The axis, for `turned`, that is parallel to each of the image's axes, and whether it is
   // reversed.
   std::vector<int64_t> from = {};
   std::vector<bool> mirrored = {};

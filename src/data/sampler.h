@@ -9,17 +9,17 @@ namespace cytra::data {
 struct SamplerSpec {
   std::size_t items = 0;
   bool shuffle = false;
-  /// Not empty: images are drawn by these weights (each >= 0, not all 0), `num_samples` (-1: as
-  /// many as items) of them. Follows: torch.utils.data.WeightedRandomSampler.
+  /// The weights by which images are drawn, where not empty (each >= 0, not all 0): `num_samples`
+  /// (-1: as many as items) of them. Follows: torch.utils.data.WeightedRandomSampler.
   std::vector<double> weights;
   int64_t num_samples = -1;
   bool replacement = true;
   /// The number of images of an epoch, over all processes: pass after pass, the last one cut; -1:
   /// one pass.
   int64_t images = -1;
-  /// This process and the number of processes. Each process takes every world_size-th image.
-  /// Follows DistributedSampler: with `pad` all get equally many, using the first images again
-  /// when the number is not divisible.
+  /// The number of this process, and of all. Each process takes every world_size-th image. Follows
+  /// DistributedSampler: with `pad` all get equally many, using the first images again when the
+  /// number is not divisible.
   int64_t rank = 0, world_size = 1;
   bool pad = true;
 };

@@ -17,14 +17,13 @@ struct PerformanceOptions;
 
 /// The abilities of a kind of device; all false on a CPU.
 struct Traits {
-  bool is_accelerator = false;  // computes while the host goes on
-  bool has_own_memory = false;  // torch allocates it, and counts it for this process only
-  bool pins_memory = false;     // copies from page-locked memory are faster, and asynchronous
-  bool has_streams = false;     // it can copy and compute at the same time
-  bool has_graphs = false;      // work can be recorded and replayed (CUDA graphs)
-  bool has_tf32 = false;        // float32 products with 10 bits can be allowed and forbidden
-  bool searches_algorithms = false;  // its library can try several convolution algorithms for each
-                                     // new shape
+  bool is_accelerator = false;       // computes while the host goes on
+  bool has_own_memory = false;       // torch allocates it, and counts it for this process only
+  bool pins_memory = false;          // copies from page-locked memory are faster, and asynchronous
+  bool has_streams = false;          // it can copy and compute at the same time
+  bool has_graphs = false;           // work can be recorded and replayed (CUDA graphs)
+  bool has_tf32 = false;             // float32 products with 10 bits can be allowed and forbidden
+  bool searches_algorithms = false;  // its library can try its convolutions for each new shape
 };
 
 /// Why there is no device of a kind; without a text there is one.

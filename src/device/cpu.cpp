@@ -57,7 +57,7 @@ class Cpu final : public Backend {
   int64_t used_memory(c10::Device /*device*/) const override { return memory_of_process("VmRSS:"); }
   int64_t free_memory(c10::Device /*device*/) const override { return available_memory().bytes; }
   void reset_peak_memory(c10::Device /*device*/) const override {
-    release_unused_memory();  // else the peak would be that of earlier work
+    release_unused_memory();                        // else the peak would be that of earlier work
     std::ofstream("/proc/self/clear_refs") << "5";  // Linux: the peak becomes the present value
   }
   void empty_cache(c10::Device /*device*/) const override { release_unused_memory(); }

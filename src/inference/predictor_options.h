@@ -9,8 +9,7 @@ namespace cytra::inference {
 
 struct PredictorOptions {
   std::string accelerator = "auto";  // or cpu, gpu, cuda
-  config::Node inference_args;  // WindowChanges; where it or a value in it is null, the
-                                // checkpoint's apply
+  config::Node inference_args;       // WindowChanges; where null, the checkpoint's apply
   EngineOptions engine;
   TtaOptions tta;              // test-time augmentation
   std::string form;            // of the result, one of Decoder::forms(); "": the usual one

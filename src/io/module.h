@@ -9,8 +9,8 @@
 
 namespace cytra::io {
 
-// These are like Format::probe and Format::open. Without the module they throw DataError, which
-// names the package to install.
+// Format::probe and Format::open. Without the module they throw DataError, which names the package
+// to install.
 bool is_dicom(const std::string& head, const std::string& path);
 std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection& selection);
 

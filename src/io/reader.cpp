@@ -242,8 +242,7 @@ Image WholeReader::read(const Region& region) const {
   const Region part = within(region, info_.shape, path_);
   const bool is_whole = part.size[0] == info_.shape[1] && part.size[1] == info_.shape[2] &&
                         part.size[2] == info_.shape[3];
-  if (is_whole && !is_decoded_) return selected();  // not kept: a caller that has the whole image
-                                                    // won't ask again
+  if (is_whole && !is_decoded_) return selected();  // not kept: is not asked for again
   std::call_once(once_, [this] {
     image_ = selected();
     is_decoded_ = true;

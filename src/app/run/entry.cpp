@@ -23,7 +23,7 @@ void warn_of(const std::vector<std::string>& notes) {
 void tell_unread_values(const cli::Run& run,
                         std::vector<std::string> sections,
                         config::Problems& problems) {
-  // These sections of a training exist for the task to refer to.
+  // The task refers to these sections of a training.
   static const std::vector<std::string> components{"model", "loss", "metrics"};
   const bool has_task = std::find(sections.begin(), sections.end(), "task") != sections.end();
   sections.erase(std::remove_if(sections.begin(),

@@ -368,7 +368,7 @@ class ValueParser {
         fail(at_, "the call of " + result.name + "() does not end, expected ',' or ')'");
     }
     --depth_;
-    // The same text gives the same order: in every process of a run, and when it is run again.
+    // Equal texts give the same order, in every process of a run, and when it is run again.
     result.seed = std::hash<std::string_view>()(std::string_view(text_).substr(start, at_ - start));
     try {
       return call_function(std::move(result));

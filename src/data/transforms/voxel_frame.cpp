@@ -11,7 +11,7 @@ namespace {
 /// Three rows of four, for (x,y,z,1): the order of the affine.
 using Move = std::array<std::array<double, 4>, 3>;
 
-// This works without tensors, as it is called for every crop of a training run.
+// Works without tensors, as it is called for every crop of a training run.
 void follow_move(io::Geometry& geometry, const Move& move) {
   for (auto* affine : {&geometry.affine, &geometry.qform_affine}) {
     const auto before = *affine;

@@ -103,8 +103,7 @@ std::map<Source, Range> measure(const std::shared_ptr<ov::Model>& model,
     parts.insert(parts.end(), some.begin(), some.end());
   }
   for (at::Tensor& input : parts) {
-    while (input.size(0) < count) input = at::cat({input, input});  // there may be more, which are
-                                                                    // not used
+    while (input.size(0) < count) input = at::cat({input, input});  // more are not used
     request.set_input_tensor({ov::element::f32, shape, input.mutable_data_ptr()});
     request.infer();
     for (std::size_t i = 0; i < order.size(); ++i) {

@@ -137,8 +137,8 @@ int FFmpegSource::read_pipe(void* self, uint8_t* bytes, int count) {
 }
 
 void FFmpegSource::open_pipe() {
-  // This waits for a writer itself, so that a signal ends the wait: a FIFO that does not block and
-  // has no writer seems to be at its end.
+  // The loop waits for a writer itself, so that a signal ends the wait: a FIFO that does not block
+  // and has no writer seems to be at its end.
   while ((pipe_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == EINTR) {
   }
   if (pipe_ < 0) throw_errno("can't be read", path_, errno);

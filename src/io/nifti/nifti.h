@@ -27,7 +27,7 @@ struct NiftiHeader {
   bool is_swapped = false;
 };
 
-/// These are Format::probe and Format::create.
+/// Format::probe and Format::create of NIfTI.
 bool is_nifti(const std::string& head, const std::string& path);
 std::unique_ptr<ImageWriter> create_nifti(const std::string& path,
                                           const ImageInfo& info,

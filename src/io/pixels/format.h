@@ -14,7 +14,7 @@
 
 namespace cytra::io {
 
-// These are Format::probe and Format::open of formats that other formats use.
+// Format::probe and Format::open of formats that other formats use.
 bool is_tiff(const std::string& head, const std::string& path);
 bool is_zarr(const std::string& head, const std::string& path);
 Image decode_jpeg2000(const std::string& path, const std::string& bytes);  // whole, in memory

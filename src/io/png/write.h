@@ -12,7 +12,7 @@ std::string encode_png(const Image& image);
 
 /// Whether PNG can hold the image: 8- or 16-bit integers, in a plane of one value or three.
 bool fits_png(const ImageInfo& info);
-/// This is Format::create of PNG.
+/// Format::create of PNG.
 std::unique_ptr<ImageWriter> create_png(const std::string& path,
                                         const ImageInfo& info,
                                         const OutputOptions& options);

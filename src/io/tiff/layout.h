@@ -35,7 +35,7 @@ struct TiffLayout {
 /// file, or descriptions that contradict the pages.
 TiffLayout tiff_layout(const TiffFile& file, const Selection& selection);
 
-/// This is Format::open of TIFF.
+/// Format::open of TIFF.
 std::unique_ptr<ImageReader> open_tiff_image(const std::string& path, const Selection& selection);
 /// Opens the image of a layout in one file, or in several files. Throws: what open_image throws.
 std::unique_ptr<ImageReader> open_tiff_layout(std::shared_ptr<const TiffFile> file,
@@ -48,7 +48,7 @@ std::unique_ptr<ImageReader> open_ome_set(std::shared_ptr<const TiffFile> file,
 /// The file that holds the first plane of an OME-TIFF's image, perhaps another one; the path
 /// itself where it is unknown.
 std::string begin_of_ome_set(const std::string& path);
-/// This is Format::other_files of TIFF. Throws: what files_of_ome_xml() throws.
+/// Format::other_files of TIFF. Throws: what files_of_ome_xml() throws.
 std::vector<std::string> ome_other_files(const std::string& path);
 /// The other files that the OME-XML in a file names: files with planes, and the one with the whole
 /// text. Throws: DataError for an invalid text.

@@ -12,7 +12,7 @@
 
 namespace cytra::io {
 
-/// This is Format::open of OME-Zarr.
+/// Format::open of OME-Zarr.
 std::unique_ptr<ImageReader> open_zarr(const std::string& path, const Selection& selection);
 
 /// A group or array of either Zarr version.

@@ -109,11 +109,7 @@ void list_labels(const std::string& path, const ZarrOptions& options) {
   if (std::find(names.begin(), names.end(), options.labels) == names.end())
     names.push_back(options.labels);
   const std::string folder = path + "/labels/";
-  for (const char* list : {"zarr.json", ".zattrs", ".zgroup"}) own_file(folder + list);  // existing
-                                                                                         // ones
-                                                                                         // are
-                                                                                         // added
-                                                                                         // to
+  for (const char* list : {"zarr.json", ".zattrs", ".zgroup"}) own_file(folder + list);  // added to
   if (is_v3) {
     ome["version"] = "0.5";
     write_file(folder + "zarr.json", written(group_json(ome)));

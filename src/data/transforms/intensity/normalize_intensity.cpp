@@ -31,8 +31,7 @@ class MomentSums {
  public:
   template <bool kNonzero>
   void add(const float* values, int64_t count) {
-    if (added_ == 0 && count > 0) shift_ = values[0];  // so squares are of differences, not of
-                                                       // large values
+    if (added_ == 0 && count > 0) shift_ = values[0];  // sums squares of differences
     int64_t i = 0;
     for (; i < count && (added_ + i) % kLanes != 0; ++i) add_one<kNonzero>(added_ + i, values[i]);
     for (; i + kLanes <= count; i += kLanes) {
