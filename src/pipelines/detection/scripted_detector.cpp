@@ -9,7 +9,6 @@
 #include "base/foreign_call.h"
 #include "device/error.h"
 #include "inference/imported/torchscript.h"
-#include "nn/detection_model.h"
 #include "ops/boxes/boxes.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"

@@ -15,9 +15,9 @@ struct Tile {
   at::Tensor of(const at::Tensor& image) const;
 };
 
-/// The tiles by options.roi_size and overlap, within the image; one where the image is no larger.
-/// Throws: ConfigError.
-std::vector<Tile> tiles_of(int64_t height, int64_t width, const DetectorOptions& options);
+/// The tiles by options.roi_size and overlap, within an image of `size` ([D,]H,W); one where the
+/// image is no larger. Throws: ConfigError.
+std::vector<Tile> tiles_of(const std::vector<int64_t>& size, const DetectorOptions& options);
 
 /// How far from where it cuts an image of this size the tile holds a box of the image: pixels,
 /// below 0 where it cuts the box, infinite where the image ends there, too. corners: of one box, as
