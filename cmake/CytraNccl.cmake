@@ -11,7 +11,7 @@ if(NOT CYTRA_CUDA_INCLUDE OR NOT CYTRA_NCCL_INCLUDE OR NOT EXISTS ${CYTRA_TORCH_
   message(STATUS "No headers of CUDA or NCCL, or no torch with CUDA: training is for one GPU")
   return()
 endif()
-set(nccl_headers "${CYTRA_CUDA_INCLUDE} ${CYTRA_NCCL_INCLUDE} ${CYTRA_TORCH_INCLUDE}")
+set(nccl_headers "${CYTRA_CUDA_INCLUDE} ${CYTRA_NCCL_INCLUDE} ${CYTRA_TORCH_INCLUDE} ${CYTRA_TORCH_VERSION} C++20")
 if(NOT CYTRA_NCCL_COMPILES STREQUAL nccl_headers)
   execute_process(
     COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -w -I ${CMAKE_SOURCE_DIR}/src -isystem ${CYTRA_TORCH_INCLUDE}

@@ -33,7 +33,7 @@ add_library(cytra_flags INTERFACE)
 target_compile_options(cytra_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>
   $<$<BOOL:${CYTRA_WERROR}>:-Werror>)
-target_link_libraries(cytra_flags INTERFACE fmt::fmt)  # a sixth of a compilation would go into fmt's own sources
+target_link_libraries(cytra_flags INTERFACE fmt::fmt)  # header only, a sixth of the build would go into it
 target_include_directories(cytra_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 if(CYTRA_SANITIZE)
   target_compile_options(cytra_flags INTERFACE -fsanitize=${CYTRA_SANITIZE} -fno-omit-frame-pointer -g1)

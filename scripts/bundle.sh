@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bundle.sh [--with-tests|--gpu] [PRESET=release] [OUTPUT=build/cytra-PRESET.tar.gz]: packs the built programs, our
-# libraries and the distribution's libraries they need, for another x86-64 machine that has torch 2.11 and an equal or newer
+# libraries and the distribution's libraries they need, for another x86-64 machine that has the same minor of torch and an equal or newer
 # glibc and libstdc++. There: tar -xf cytra.tar.gz && cytra/run train --help
 # --gpu: what scripts/gpu_check.sh runs, without the formats and engines of heavy libraries (build/cytra-PRESET-gpu.tar.gz).
 set -euo pipefail
@@ -115,7 +115,8 @@ fi
 export LD_LIBRARY_PATH="$here/lib:$torch/lib:${torch%/*}/nvidia/cu13/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 exec "$program" "$@"
 RUN
-sed -i "s/VERSION, or/$torch_version, or/; s/!= MINOR/!= ${torch_version%.*}/; s/with MINOR/with ${torch_version%.*}/" "$tree/run"
+minor=$(sed -n 's/^#define TORCH_VERSION_M[AI][A-Z]* \([0-9]*\)$/\1/p' "$torch/include/torch/headeronly/version.h" | paste -sd . -)
+sed -i "s/VERSION, or/$minor.0, or/; s/!= MINOR/!= $minor/; s/with MINOR/with $minor/" "$tree/run"
 chmod +x "$tree/run"
 
 mkdir -p -- "$(dirname -- "$output")"

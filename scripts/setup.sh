@@ -79,11 +79,12 @@ choose_torch() {
     stamp=$(cat -- "$venv/.setup" 2>/dev/null || true)
     minor=2.11
     for known in "${!torch_pins_of[@]}"; do
-      if [[ $stamp == "${torch_pins_of[$known]} "* ]]; then minor=$known; fi
+      if [[ ${stamp#interrupted: } == "torch==$known."* ]]; then minor=$known; fi
     done
   fi
   minor=${minor%.0}
-  [[ -n ${torch_pins_of[$minor]:-} ]] || fail 2 "CYTRA_TORCH_VERSION=$minor: choices are 2.11, 2.15"
+  [[ -n ${torch_pins_of[$minor]:-} ]] || fail 2 "CYTRA_TORCH_VERSION=$minor: choices are" \
+    "$(printf '%s\n' "${!torch_pins_of[@]}" | sort -V | paste -sd , -)"
   torch_version=$minor.0
   read -r -a torch_pins <<<"${torch_pins_of[$minor]}"
 }

@@ -24,12 +24,12 @@ std::optional<double> class_of(const TargetMeaning& meaning, double value) {
 }
 
 /// Finds the problems of a split's targets.
-class Judge {
+class TargetCheck {
  public:
-  Judge(const TargetMeaning& meaning,
-        const std::string& split,
-        const std::vector<TargetFacts>& facts,
-        bool are_all)
+  TargetCheck(const TargetMeaning& meaning,
+              const std::string& split,
+              const std::vector<TargetFacts>& facts,
+              bool are_all)
       : meaning_(meaning), split_(split), facts_(facts), are_all_(are_all) {}
 
   std::vector<std::string> run() {
@@ -315,7 +315,7 @@ std::vector<std::string> check_targets(const TargetMeaning& meaning,
                                        const std::string& split,
                                        const std::vector<TargetFacts>& facts,
                                        bool are_all) {
-  return Judge(meaning, split, facts, are_all).run();
+  return TargetCheck(meaning, split, facts, are_all).run();
 }
 
 }  // namespace cytra::data

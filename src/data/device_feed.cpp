@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "base/stopwatch.h"
+#include "device/backend.h"
 #include "perf/scopes.h"
 
 namespace cytra::data {
@@ -25,7 +26,7 @@ struct DeviceFeed::BatchCopy {
 };
 
 DeviceFeed::DeviceFeed(DataLoader& loader, c10::Device device) : loader_(loader), device_(device) {
-  if (device_.is_cpu()) return;
+  if (!device::has_streams(device_)) return;
   const c10::impl::VirtualGuardImpl guard(device_.type());
   stream_ = guard.getStreamFromGlobalPool(device_.has_index() ? device_ : guard.getDevice(), false);
 }
@@ -65,7 +66,7 @@ std::optional<Batch> DeviceFeed::next() {
 }
 
 std::optional<Batch> DeviceFeed::on_device() {
-  if (device_.is_cpu()) return from_loader();
+  if (!device::has_streams(device_)) return from_loader();
   while (!done_.empty() && done_.front()->done.query()) done_.pop_front();
   if (!ahead_) {
     std::optional<Batch> batch = from_loader();

@@ -29,8 +29,12 @@ const Backend& backend_of(c10::Device device) {
 }
 
 void* find_kernel(c10::Device device, const char* name, std::string* problem) {
-  const char* file = backend_of(device).kernels();
-  if (file == nullptr) return nullptr;
+  const Backend& backend = backend_of(device);
+  const char* file = backend.kernels();
+  if (file == nullptr) {
+    if (problem != nullptr) *problem = fmt::format("{} has no library of kernels", backend.name);
+    return nullptr;
+  }
   static std::mutex mutex;
   static std::map<std::string, SharedLibrary> libraries;
   const std::lock_guard<std::mutex> lock(mutex);

@@ -67,7 +67,16 @@ Absence load_cuda() {
 /// NVIDIA's GPUs. The used memory is that of torch's allocator, which keeps some of it unused.
 class Cuda final : public Backend {
  public:
-  Cuda() : Backend(c10::kCUDA, "cuda", {true, true, true, true, true, true, true}) {}
+  Cuda()
+      : Backend(c10::kCUDA,
+                "cuda",
+                {.is_accelerator = true,
+                 .has_own_memory = true,
+                 .pins_memory = true,
+                 .has_streams = true,
+                 .has_graphs = true,
+                 .has_tf32 = true,
+                 .searches_algorithms = true}) {}
   Absence find() const override {
     static const Absence absence = load_cuda();
     return absence;

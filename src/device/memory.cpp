@@ -30,7 +30,9 @@ at::Tensor page_locked(const at::Tensor& like) {
 
 at::Tensor to_device(const at::Tensor& values, c10::Device device) {
   if (!values.is_cpu() || !pins_memory(device)) return values.to(device);
-  return page_locked(values).copy_(values).to(device, /*non_blocking=*/true);
+  return at::empty_like(values, values.options().pinned_memory(true))
+      .copy_(values)
+      .to(device, /*non_blocking=*/true);
 }
 
 }  // namespace cytra::device

@@ -120,10 +120,10 @@ void ImageResult::expect_size(int64_t rows, int64_t columns) const {
 }
 
 void ImageResult::run() {
-  const WindowedModel& road = predictor_.windowed();
-  road.run(*input_, road.windows(*input_), [&](int64_t, const std::vector<at::Tensor>& rows) {
-    take(rows[0]);
-  });
+  const WindowedModel& windowed = predictor_.windowed();
+  windowed.run(*input_,
+               windowed.windows(*input_),
+               [&](int64_t, const std::vector<at::Tensor>& rows) { take(rows[0]); });
   finish();
 }
 

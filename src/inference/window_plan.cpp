@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "device/backend.h"
 #include "device/memory.h"
 #include "inference/windows.h"
 #include "ops/windows/sums.h"
@@ -111,7 +112,7 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
 }
 
 Room room_on(c10::Device device) {
-  if (!device.is_cpu()) return {device::free_memory(device), "the device"};
+  if (device::has_own_memory(device)) return {device::free_memory(device), "the device"};
   const AvailableMemory memory = available_memory();
   if (memory.bytes == INT64_MAX) return {memory.bytes, memory.limit};
   const bool is_hard = memory.limit != "the machine";

@@ -50,7 +50,7 @@ class Metric {
   virtual std::vector<at::Tensor> sums() = 0;
   /// What no sums tell, as the order of all scores: before compute(), several processes put their
   /// lists together. `of_all` gives the rows (N,K), double, of all processes, by rank, for those of
-  /// this one; all call it equally often. By default there is nothing.
+  /// this one; all call it equally often. Only metrics of Input::boxes are asked.
   virtual void gather(const std::function<at::Tensor(const at::Tensor& rows)>& /*of_all*/) {}
   virtual void reset() = 0;
 };

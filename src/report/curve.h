@@ -1,5 +1,5 @@
 #pragma once
-// Curves in little memory, and their drawing as SVG. For training/loggers/html_report.cpp.
+// Curves in little memory, and their drawing as SVG.
 #include <cstdint>
 #include <string>
 #include <string_view>

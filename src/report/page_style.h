@@ -1,5 +1,5 @@
 #pragma once
-// Style and script of html_report.cpp's page.
+// Style and script of pages (report/run_page.h).
 
 namespace cytra::report {
 

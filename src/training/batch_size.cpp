@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "data/batch.h"
+#include "device/backend.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/memory.h"
@@ -23,7 +24,7 @@ namespace {
 /// loaded ahead, transforms of batches, the buckets of DDP; on a CPU, other programs.
 bool is_double_too_much(int64_t peak, int64_t used, c10::Device device) {
   const auto free = static_cast<double>(device::free_memory(device));
-  if (device.is_cpu()) return 2.0 * static_cast<double>(peak) > free / 2;
+  if (!device::has_own_memory(device)) return 2.0 * static_cast<double>(peak) > free / 2;
   return 2.0 * static_cast<double>(peak) > 0.85 * (static_cast<double>(used) + free);
 }
 

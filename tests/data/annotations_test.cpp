@@ -156,26 +156,26 @@ TEST_F(AnnotatedSet, MayBeOneFileOfAllImages) {
 TEST_F(AnnotatedSet, GivesTheTaskTheNamesOfItsClasses) {
   config::Node data = config::parse_yaml(
       text_ + ", transforms: {train: [{_target_: LoadImaged, keys: [raw, seg]}]}}", "d");
-  const auto settle = [&](const std::string& text) {
+  const auto fitted = [&](const std::string& text) {
     config::Node task = config::parse_yaml(text, "t");
     EXPECT_TRUE(tasks::fit_to_annotations(data, task));
     return task;
   };
-  EXPECT_EQ(settle("{_target_: SegmentationTask, num_classes: 1}").find_direct("class_names"),
+  EXPECT_EQ(fitted("{_target_: SegmentationTask, num_classes: 1}").find_direct("class_names"),
             nullptr);
   data.find("transforms.train")->list[0].set("annotations", config::Node());
   using Names = std::vector<std::string>;
   const Names sorted{"red & white", "red cell"};
-  EXPECT_EQ(settle("{_target_: SegmentationTask, num_classes: 3}").get<Names>("class_names"),
+  EXPECT_EQ(fitted("{_target_: SegmentationTask, num_classes: 3}").get<Names>("class_names"),
             sorted);
   const config::Node& loader = data.at("transforms").at("train").list[0];
   EXPECT_EQ(loader.get<std::string>("annotations.seg"), "classes");
   EXPECT_EQ(loader.get<Names>("class_names.seg"), sorted);
   EXPECT_NE(message_of([&] {
-              settle("{_target_: SegmentationTask, num_classes: 4}");
+              fitted("{_target_: SegmentationTask, num_classes: 4}");
             }).find("have 2 classes: red & white, red cell; set num_classes=3"),
             std::string::npos);
-  EXPECT_EQ(settle("{_target_: DetectionTask, y_key: seg, model: {num_classes: 2}, class_names: "
+  EXPECT_EQ(fitted("{_target_: DetectionTask, y_key: seg, model: {num_classes: 2}, class_names: "
                    "[red cell, red & white]}")
                 .get<Names>("class_names")
                 .front(),

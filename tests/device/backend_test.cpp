@@ -27,6 +27,7 @@ TEST(Backend, ACpuIsNoAccelerator) {
   EXPECT_EQ(backend.gauge(cpu), nullptr);
   std::string problem;
   EXPECT_EQ(find_kernel(cpu, "cytra_cuda_norm", &problem), nullptr);
+  EXPECT_NE(problem, "");
 }
 
 TEST(Backend, EveryAcceleratorIsKnownByItsDeviceAndByItsName) {

@@ -6,7 +6,7 @@
 namespace cytra::device {
 namespace {
 
-TEST(DevicePrecision, TensorCoresAreOfGpus) {
+TEST(FastPrecision, TensorCoresAreOfGpus) {
   const c10::Device gpu(c10::kCUDA, 0);
   for (const char* precision : {"16-mixed", "bf16-mixed", "16-true", "bf16-true"}) {
     EXPECT_TRUE(uses_tensor_cores(precision, gpu)) << precision;

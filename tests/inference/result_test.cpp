@@ -1,4 +1,4 @@
-// Which road an image's rows take to its outputs, and what these are given.
+// How an image's rows reach its outputs, and what these are given.
 #include "inference/result.h"
 
 #include <filesystem>

@@ -110,6 +110,10 @@ at::Tensor read_pixels(const data::Source& source, int64_t channels) {
 int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Subject& subject) {
   const inference::LoadedModel& model = subject.first();
   expect_plain(config);
+  if (model.spatial_dims != 2)
+    throw ConfigError(fmt::format("{}: a detector of {} dimensions; boxes are written of 2D images",
+                                  model.path,
+                                  model.spatial_dims));
   const Node& task = model.config.at("task");
   const pipelines::DetectorOptions options = detector_options(config, task);
   const auto detector = pipelines::make_detector(model, subject.device, options);
@@ -128,8 +132,8 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   const RunLock lock(folder);
   log::info("{}: {} images on {}", model.path, tally.images, device::describe(subject.device));
 
-  std::vector<std::string_view> unread{"backend", "quantization"};  // options that a detector does
-                                                                    // not read
+  // Options that a detector does not read.
+  std::vector<std::string_view> unread{"backend", "quantization"};
   unread.insert(unread.end(), pipelines::kOptionsOfSpeed.begin(), pipelines::kOptionsOfSpeed.end());
   const std::string settings =
       detector->fingerprint() + config::to_json(model.config.at("data.transforms")) +

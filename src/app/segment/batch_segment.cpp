@@ -128,9 +128,9 @@ struct BatchSegmentConfig : CommonConfig {
 const bool batch_segment_is_added = add_program<BatchSegmentConfig>("batch_segment");
 
 /// Writes the results, and counts images and errors.
-class SegmentBooks final : public pipelines::SegmentSink {
+class SegmentResults final : public pipelines::SegmentSink {
  public:
-  SegmentBooks(pipelines::SegmentFiles& files, Tally& tally, int64_t images, bool ends_on_error)
+  SegmentResults(pipelines::SegmentFiles& files, Tally& tally, int64_t images, bool ends_on_error)
       : files_(files),
         tally_(tally),
         ends_on_error_(ends_on_error),
@@ -187,7 +187,7 @@ class SegmentBooks final : public pipelines::SegmentSink {
   pipelines::SegmentFiles& files_;
   Tally& tally_;
   const bool ends_on_error_;
-  Progress progress_;  // this and all below: guarded by the tally' mutex
+  Progress progress_;  // this and all below: guarded by the tally's mutex
   int64_t boxes_ = 0;
   std::vector<std::vector<std::string>> errors_;
 };
@@ -314,7 +314,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   pipelines::SegmentCounts counts;
   int64_t failed = 0;
   {
-    SegmentBooks sink(files, tally, tally.images, config.data.on_error == "fail");
+    SegmentResults sink(files, tally, tally.images, config.data.on_error == "fail");
     const pipelines::EndOnSignal end_on_signal(tally, [&](int signal) {
       tally.conclude(folder,
                      "segmented in " + format_seconds(stopwatch.seconds()),

@@ -32,7 +32,7 @@ class FixedEngine : public Engine {
 };
 
 struct EngineEntry {
-  /// The rank of the engine with backend=auto; 0: not used automatically.
+  /// The rank of the engine with backend=auto, the highest first; 0: not used automatically.
   int (*rank)(const EngineModel& model, const EngineOptions& options);
   /// Makes an engine for windows of exactly the example's size. Throws: EngineUnfit; whatever a
   /// library throws.

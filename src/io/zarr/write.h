@@ -19,7 +19,7 @@ struct ZarrOptions {
   /// The size C, Z, Y, X of a file of many chunks, rounded up to whole ones (only 0.5); 0: one
   /// chunk.
   std::array<int64_t, 4> shard{0, 0, 0, 0};
-  /// The number of levels, 1 to 30 at most; 0: until Y and X are at most 256. Each level halves Y
+  /// The most levels, 1 to 30; 0: until Y and X are at most 256. Each level halves Y
   /// and X, and Z while its spacing is that of X.
   int64_t levels = 0;
   /// Whether levels take the nearest voxel instead of the mean.

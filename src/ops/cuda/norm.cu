@@ -96,21 +96,21 @@ __global__ void sum_cells(const Cells cells,
                           const typename Form::T* grad,
                           Sums* of_splits) {
   constexpr int kWidth = Form::kWidth, kCells = Form::kCells, kRun = kTerms * kCells / kWidth;
-  const ThreadShare place = share_of_thread<Form>(cells);
+  const ThreadShare share = share_of_thread<Form>(cells);
   Sums all[kCells];
   typename Term::Run runs[kCells];
   CYTRA_UNROLL
   for (int i = 0; i < kCells; ++i) {
     all[i] = {0, 0};
-    if (place.count > 0) runs[i] = term.run(place.cell + i);
+    if (share.count > 0) runs[i] = term.run(share.cell + i);
   }
-  for (int64_t done = 0; done < place.count; done += kRun) {
-    const int64_t at = place.first + done * place.step;
-    const int count = static_cast<int>(place.count - done < kRun ? place.count - done : kRun);
+  for (int64_t done = 0; done < share.count; done += kRun) {
+    const int64_t at = share.first + done * share.step;
+    const int count = static_cast<int>(share.count - done < kRun ? share.count - done : kRun);
     const auto first = *reinterpret_cast<const Vector<typename Form::T, kWidth>*>(x + at);
     CYTRA_UNROLL
     for (int i = 0; i < kCells; ++i) term.begin(runs[i], static_cast<float>(first.of[i]));
-    for_vectors<Form, Term>(x, grad, at, place.step, count, [&](const auto& values, int64_t) {
+    for_vectors<Form, Term>(x, grad, at, share.step, count, [&](const auto& values, int64_t) {
       CYTRA_UNROLL
       for (int i = 0; i < kWidth; ++i) term.add(runs[i % kCells], values.at(i), values.grad_at(i));
     });
@@ -131,10 +131,10 @@ __global__ void sum_cells(const Cells cells,
       sums[i][thread].second += other.second;
     }
   }
-  if (threadIdx.y != 0 || place.cell < 0) return;
+  if (threadIdx.y != 0 || share.cell < 0) return;
   CYTRA_UNROLL
   for (int i = 0; i < kCells; ++i)
-    of_splits[blockIdx.y * cells.count() + place.cell + i] = sums[i][thread];
+    of_splits[blockIdx.y * cells.count() + share.cell + i] = sums[i][thread];
 }
 
 /// y = pass(coefficients of the cell, x, grad)
@@ -145,16 +145,16 @@ __global__ void run_pass(const Cells cells,
                          const typename Form::T* grad,
                          typename Form::T* y) {
   constexpr int kWidth = Form::kWidth, kCells = Form::kCells;
-  const ThreadShare place = share_of_thread<Form>(cells);
-  if (place.count == 0) return;
+  const ThreadShare share = share_of_thread<Form>(cells);
+  if (share.count == 0) return;
   Coefficients of[kCells];
   CYTRA_UNROLL
-  for (int i = 0; i < kCells; ++i) of[i] = pass.coefficients[place.cell + i];
+  for (int i = 0; i < kCells; ++i) of[i] = pass.coefficients[share.cell + i];
   for_vectors<Form, Pass>(x,
                           grad,
-                          place.first,
-                          place.step,
-                          static_cast<int>(place.count),
+                          share.first,
+                          share.step,
+                          static_cast<int>(share.count),
                           [&](const auto& values, int64_t at) {
                             Vector<typename Form::T, kWidth> made;
                             CYTRA_UNROLL
@@ -181,7 +181,7 @@ __device__ __forceinline__ Sums sum_all_lanes(Sums of) {
 }
 
 /// The steps of `finish` (norm_passes.h). A block has a share, of which each line of lanes sums the
-/// splits of other cells, into the first's place; the first line takes the steps.
+/// splits of other cells, into the first's share; the first line takes the steps.
 template <class Finish>
 __global__ void finish_share(const Finish finish, Sums* of_splits, int64_t splits) {
   const Cells& cells = finish.cells();

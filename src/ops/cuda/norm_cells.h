@@ -75,20 +75,20 @@ CYTRA_CELL ThreadShare share_of(const Cells& cells,
                                 int lanes) {
   const int64_t all = cells.lines(width), most = (all + parts - 1) / parts;
   const int64_t begin = most * part + line, end = most * (part + 1) < all ? most * (part + 1) : all;
-  ThreadShare place{block, 0, static_cast<int64_t>(lines) * width, 0};
-  place.count = begin < end ? (end - begin + lines - 1) / lines : 0;
+  ThreadShare share{block, 0, static_cast<int64_t>(lines) * width, 0};
+  share.count = begin < end ? (end - begin + lines - 1) / lines : 0;
   if (!cells.is_channels_last) {
-    place.first = place.cell * cells.voxels + begin * width;
-    return place;
+    share.first = share.cell * cells.voxels + begin * width;
+    return share;
   }
   const auto vectors = static_cast<uint32_t>(cells.vectors(width));
   const uint32_t tiles = (vectors + lanes - 1) / lanes, vector = block % tiles * lanes + lane;
   if (vector >= vectors) return {-1, 0, 0, 0};
   const int64_t sample = block / tiles;
-  place.cell = sample * cells.channels + vector * width;
-  place.first = (sample * cells.voxels + begin) * cells.channels + vector * width;
-  place.step = lines * cells.channels;
-  return place;
+  share.cell = sample * cells.channels + vector * width;
+  share.first = (sample * cells.voxels + begin) * cells.channels + vector * width;
+  share.step = lines * cells.channels;
+  return share;
 }
 
 /// The numbers by which a cell's values and gradients are computed.

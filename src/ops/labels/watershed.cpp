@@ -33,37 +33,37 @@ uint32_t in_order(float value) {
 /// it is below the last.
 class Heap {
  public:
-  bool empty() const { return places_.empty(); }
-  const QueuedVoxel& lowest() const { return places_.front(); }
-  void push(const QueuedVoxel& place) {
-    std::size_t child = places_.size();
-    places_.push_back(place);
+  bool empty() const { return voxels_.empty(); }
+  const QueuedVoxel& lowest() const { return voxels_.front(); }
+  void push(const QueuedVoxel& voxel) {
+    std::size_t child = voxels_.size();
+    voxels_.push_back(voxel);
     while (child > 0) {
       const std::size_t parent = (child - 1) / 2;
-      if (!(place.key < places_[parent].key)) break;
-      places_[child] = places_[parent];
+      if (!(voxel.key < voxels_[parent].key)) break;
+      voxels_[child] = voxels_[parent];
       child = parent;
     }
-    places_[child] = place;
+    voxels_[child] = voxel;
   }
   QueuedVoxel pop() {
-    const QueuedVoxel lowest = places_.front(), last = places_.back();
-    places_.pop_back();
-    const std::size_t count = places_.size();
+    const QueuedVoxel lowest = voxels_.front(), last = voxels_.back();
+    voxels_.pop_back();
+    const std::size_t count = voxels_.size();
     if (count == 0) return lowest;
     std::size_t i = 0;
     for (std::size_t child = 1; child < count; child = 2 * i + 1) {
-      if (child + 1 < count && places_[child + 1].key < places_[child].key) ++child;
-      if (!(places_[child].key < last.key)) break;
-      places_[i] = places_[child];
+      if (child + 1 < count && voxels_[child + 1].key < voxels_[child].key) ++child;
+      if (!(voxels_[child].key < last.key)) break;
+      voxels_[i] = voxels_[child];
       i = child;
     }
-    places_[i] = last;
+    voxels_[i] = last;
     return lowest;
   }
 
  private:
-  std::vector<QueuedVoxel> places_;
+  std::vector<QueuedVoxel> voxels_;
 };
 
 /// What a flood needs of a voxel, side by side in memory, since the next voxel may be anywhere in
@@ -124,17 +124,17 @@ at::Tensor watershed(const at::Tensor& image,
   for (const Offset& offset : neighbours(connectivity)) steps.push_back(padded.step(offset));
   uint64_t age = 0;
   while (!heap.empty()) {
-    const auto [key, place] = heap.pop();
+    const auto [key, voxel] = heap.pop();
     if (!heap.empty()) {  // most likely the next one
       for (const int64_t step : steps)
         __builtin_prefetch(&voxels[static_cast<std::size_t>(heap.lowest().voxel + step)]);
     }
-    const int32_t label = voxels[static_cast<std::size_t>(place)].label;
+    const int32_t label = voxels[static_cast<std::size_t>(voxel)].label;
     for (const int64_t step : steps) {
-      Voxel& next = voxels[static_cast<std::size_t>(place + step)];
+      Voxel& next = voxels[static_cast<std::size_t>(voxel + step)];
       if (next.label != 0) continue;
       next.label = label;
-      heap.push({std::max<uint64_t>(next.level, key >> 32) << 32 | ++age, place + step});
+      heap.push({std::max<uint64_t>(next.level, key >> 32) << 32 | ++age, voxel + step});
     }
   }
   at::Tensor labels = at::empty(values.sizes(), at::kInt);

@@ -125,8 +125,8 @@ struct BatchSegmenter::Impl {
             : fmt::format(" {} {}", fmt::join(tile.first, " "), fmt::join(tile.last, " "));
     return fmt::format("embedding {} {}{}", fingerprint, work.content, place);
   }
-  /// Makes the encoding of an image, or of a part of one, where it is known; else its square.
-  /// Thread: any.
+  /// Takes the encoding of an image, or of a part of one, from the cache; where it is not there,
+  /// makes the square that is to be encoded. Thread: any.
   void prepare(SegmentWork& work, const at::Tensor& image, const PromptedSegmenter& segmenter);
   /// Loads the segmenter if needed. Thread: any. Throws: what loading throws.
   const PromptedSegmenter& segmenter();

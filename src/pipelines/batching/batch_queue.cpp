@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "perf/measure.h"
+#include "perf/compare.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -106,8 +106,12 @@ class TrainedDetector final : public Detector {
       std::vector<at::Tensor> own;
       for (const at::Tensor& level : levels)
         own.push_back(level.narrow(0, static_cast<int64_t>(i), 1));
-      *parts[i].found = network_->decode(own, parts[i].size, boxes_).front();
-      if (parts[i].found->count() >= options_.max_detections) ++full_windows_;
+      ops::Boxes& found = *parts[i].found;
+      found = network_->decode(own, parts[i].size, boxes_).front();
+      found.corners = found.corners.to(at::kCPU, at::kFloat).contiguous();
+      found.scores = found.scores.to(at::kCPU, at::kFloat).contiguous();
+      found.classes = found.classes.to(at::kCPU, at::kLong).contiguous();
+      if (found.count() >= options_.max_detections) ++full_windows_;
     }
   }
   /// The image with the intensities that the training had.

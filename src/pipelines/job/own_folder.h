@@ -11,7 +11,7 @@ namespace cytra::pipelines {
 /// Removes the folder that a run has made, when an error ended the run before any image was done.
 /// Make this before any file in the folder is opened.
 struct FolderOfResults {
-  explicit FolderOfResults(const Tally& its_books) : tally(its_books) {}
+  explicit FolderOfResults(const Tally& of) : tally(of) {}
   ~FolderOfResults() {
     const bool has_failed = tally.code != 0 || std::uncaught_exceptions() > 0;
     if (made.empty() || tally.done > 0 || !has_failed) return;

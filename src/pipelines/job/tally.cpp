@@ -68,11 +68,11 @@ void Tally::conclude(const std::string& folder,
 namespace {
 
 /// The start is over when this is made.
-std::function<void(int signal)> with_books_closed(Tally& tally,
+std::function<void(int signal)> with_tally_closed(Tally& tally,
                                                   std::function<void(int signal)> end) {
   start_is_over();
   return [&tally, end = std::move(end)](int signal) {
-    tally.mutex.lock();  // for good: nothing is booked any more
+    tally.mutex.lock();  // for good: nothing is counted any more
     end(signal);
   };
 }
@@ -80,6 +80,6 @@ std::function<void(int signal)> with_books_closed(Tally& tally,
 }  // namespace
 
 EndOnSignal::EndOnSignal(Tally& tally, std::function<void(int signal)> end)
-    : watch_(with_books_closed(tally, std::move(end)), [&tally] { return tally.finishing > 0; }) {}
+    : watch_(with_tally_closed(tally, std::move(end)), [&tally] { return tally.finishing > 0; }) {}
 
 }  // namespace cytra::pipelines

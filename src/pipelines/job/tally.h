@@ -21,7 +21,7 @@ struct Tally {
   int64_t images = 0, done = 0;       // images: with the frames that are known by now
   int64_t resumed = 0;                // of `done`: were there before
   int code = 0;                       // of the first error
-  std::atomic<int64_t> finishing{0};  // images whose files are put in place, to be booked then
+  std::atomic<int64_t> finishing{0};  // images whose files are put in place, to be counted then
 
   explicit Tally(bool json) : results(json) {}
   /// An image that is left out.

@@ -50,7 +50,7 @@ class DetectionTask final : public training::Task {
       v("model", model, "the network: FCOS", config::component<nn::Model>());
       v("metrics",
         metrics,
-        "of the boxes of whole images, each under a name; null: MeanAveragePrecision",
+        "of the boxes of whole images, each under a name; null or []: MeanAveragePrecision",
         config::map_of<metrics::Metric>());
       v("min_size",
         min_size,

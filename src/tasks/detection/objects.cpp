@@ -69,7 +69,7 @@ class DetectionTarget final : public data::Transform {
         fmt::format("{}: ({}), expected one channel of labels in the {} of the image, (1,{})",
                     sample.file_of(key),
                     fmt::join(labels.sizes(), ","),
-                    objects_.spatial_dims == 2 ? "plane" : "voxels",
+                    objects_.spatial_dims == 2 ? "plane" : "grid",
                     fmt::join(image, ",")));
   }
   ObjectBoxes objects_;
