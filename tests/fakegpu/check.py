@@ -46,6 +46,7 @@ SWEEPS = {
         **dict.fromkeys("huber l1 mse smooth_l1 ssim".split(), OF_VALUES),
     }),
     "metrics": (f"{TRAIN} {TWO_STEPS} best.monitor=val/loss best.mode=min", {
+        "mean_average_precision": None,  # of experiment=detection/cells
         **dict.fromkeys("average_precision object_f1 panoptic_quality".split(), "experiment=im2im/instance"),
         **dict.fromkeys("mae mse pearson psnr rmse ssim".split(), OF_VALUES),
     }),
