@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "device/backend.h"
+#include "device/convolution.h"
 
 namespace cytra::device {
 
@@ -86,6 +87,9 @@ void apply(const PerformanceOptions& options, c10::Device device) {
   if (const int threads = threads_of(options); threads > 0) at::set_num_threads(threads);
   at::Context& context = at::globalContext();
   context.setFloat32MatmulPrecision(options.matmul_precision);
+  set_conv_algorithm(options.convolution == "auto"     ? ConvAlgorithm::automatic
+                     : options.convolution == "direct" ? ConvAlgorithm::direct
+                                                       : ConvAlgorithm::winograd);
   if (backend_of(device).apply(options)) return;
   std::vector<std::string> idle;
   if (options.enable_tf32 == true) idle.emplace_back("enable_tf32");

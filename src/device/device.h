@@ -31,7 +31,7 @@ struct PerformanceOptions {
   std::optional<bool> enable_tf32;
   bool enable_cudnn_benchmark = false, expandable_segments = false;
   double memory_fraction = 1;
-  std::string matmul_precision = "highest";
+  std::string matmul_precision = "highest", convolution = "auto";
   template <class V>
   void visit(V& v) {
     v("num_threads",
@@ -50,6 +50,11 @@ struct PerformanceOptions {
       matmul_precision,
       "of float32 matrix products",
       {"highest", "high", "medium"});
+    v("convolution",
+      convolution,
+      "float32 convolutions on a CPU: by Winograd's algorithm where that is faster (auto), never, "
+      "or wherever it can be",
+      {"auto", "direct", "winograd"});
     v("max_split_size_mb",
       max_split_size_mb,
       "MB above which torch's GPU allocator splits no block; 0: no limit",

@@ -9,7 +9,9 @@
 
 #include "ops/compute_alone.h"
 #include "ops/conv/onednn.h"
+#include "ops/conv/shapes.h"
 #include "ops/conv/weight_grad.h"
+#include "ops/conv/winograd/winograd.h"
 
 namespace cytra::ops::cpu {
 namespace {
@@ -87,10 +89,6 @@ at::Tensor weight_grad_in_parts(int64_t parts,
   return sum.to(weight.scalar_type());
 }
 
-bool are_all(at::IntArrayRef values, int64_t value) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
-}
-
 /// An equal convolution that avoids what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
 /// pixels (it crashes with those of one channel), padded sides that are short beside the kernel,
 /// and strides to nowhere (it reads memory that nothing was written to, and writes beyond its
@@ -144,6 +142,11 @@ Tensors conv_gradients(const at::Tensor& grad,
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
     return convolution_backward(dy, input, weight, options, mask);
   };
+  if (uses_winograd(input, weight, options)) {
+    return {needs[0] ? winograd_input_grad(grad, weight, padding) : at::Tensor(),
+            needs[1] ? winograd_weight_grad(input, grad, weight, padding) : at::Tensor(),
+            needs[2] ? at::sum(grad.flatten(2), at::IntArrayRef{0, 2}) : at::Tensor()};
+  }
   const at::ScalarType type = weight.scalar_type();
   if (!needs[1] || input.dim() != weight.dim() || input.numel() == 0 ||
       (type != at::kFloat && !at::isReducedFloatingType(type)))

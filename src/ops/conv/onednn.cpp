@@ -9,6 +9,8 @@
 #include <ATen/ATen.h>
 #include <ATen/native/ConvUtils.h>
 
+#include "ops/conv/winograd/winograd.h"
+
 namespace cytra::ops::cpu {
 namespace {
 
@@ -70,6 +72,7 @@ at::Tensor convolution(const at::Tensor& input,
                        const at::Tensor& weight,
                        const at::Tensor& bias,
                        const ConvOptions& options) {
+  if (uses_winograd(input, weight, options)) return winograd(input, weight, bias, options.padding);
   const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
   const at::ScalarType type = input.scalar_type(),
                        own = !transposed &&

@@ -13,11 +13,10 @@
 #include <c10/util/accumulate.h>
 
 #include "ops/conv/kernels.h"
+#include "ops/conv/shapes.h"
 
 namespace cytra::ops::cpu {
 namespace {
-
-using Triple = std::array<int64_t, 3>;  // depth, height, width; of a 2D image the depth is 1
 
 constexpr int64_t kBlockUnits = 256;  // a wide tile's gradients fill half a first-level cache
 constexpr int64_t kChunkBytes = 512 * 1024;         // of sums: half a second-level cache
@@ -25,21 +24,11 @@ constexpr int64_t kChunkGrads = 64;                 // channels
 constexpr int64_t kMinChannels = 32;                // with fewer oneDNN is as fast
 constexpr int64_t kSplitBytes = int64_t{64} << 20;  // of all sums that are added at the end
 
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// The size of a part, a multiple of `multiple`, when 0 to `size` is cut into as few equal parts
 /// of at most `most` as possible.
 int64_t part_size(int64_t size, int64_t most, int64_t multiple) {
   const int64_t parts = divide_up(size, std::max(most, multiple));
   return divide_up(divide_up(size, parts), multiple) * multiple;
-}
-
-Triple triple(at::IntArrayRef values, int64_t missing) {
-  Triple result{missing, missing, missing};
-  std::copy(values.begin(), values.end(), result.end() - static_cast<int64_t>(values.size()));
-  return result;
 }
 
 /// The sizes, and how the work is cut: into chunks (image channels x gradient channels), and each
