@@ -154,7 +154,7 @@ void find_meta_voxels(const std::string& path,
   if (begin < -1 || (begin == -1 && voxels.packing != RawVoxels::Packing::none))
     fail_meta(path, fmt::format("has a HeaderSize of {}", begin));
   const auto add = [&](const std::string& file, uint64_t first) {
-    voxels.parts.push_back({file, begin > 0 ? static_cast<uint64_t>(begin) : first, begin == -1});
+    voxels.files.push_back({file, begin > 0 ? static_cast<uint64_t>(begin) : first, begin == -1});
   };
   const std::vector<std::string> names = meta_files(path, header, sizes);
   for (const std::string& name : names) add(find_file(path, name), 0);

@@ -286,12 +286,12 @@ void find_nrrd_voxels(const std::string& path,
   const bool is_behind = header.value("data file").empty();
   if (is_behind) files.push_back(path);
   for (const std::string& file : files) {
-    RawVoxels::Part part;
-    part.path = file;
-    part.begin = after_lines(path, file, is_behind ? header.end : 0, lines);
-    part.is_at_end = bytes == -1;
-    if (bytes > 0 && !is_packed) part.begin += static_cast<uint64_t>(bytes);
-    voxels.parts.push_back(part);
+    RawVoxels::DataFile data;
+    data.path = file;
+    data.begin = after_lines(path, file, is_behind ? header.end : 0, lines);
+    data.is_at_end = bytes == -1;
+    if (bytes > 0 && !is_packed) data.begin += static_cast<uint64_t>(bytes);
+    voxels.files.push_back(data);
   }
 }
 

@@ -12,14 +12,14 @@ namespace cytra::io {
 
 struct RawVoxels {
   enum class Packing { none, deflate, text };  // deflate: gzip or zlib; text: numbers
-  struct Part {
+  struct DataFile {
     std::string path;
     uint64_t begin = 0;      // the place of the voxels, or of the packed bytes
     bool is_at_end = false;  // the last bytes of the file, instead
   };
   Packing packing = Packing::none;
-  std::vector<Part> parts;  // of one size, one after the other
-  uint64_t skipped = 0;     // bytes before the voxels of each part, once unpacked
+  std::vector<DataFile> files;  // of one size, one after the other
+  uint64_t skipped = 0;         // bytes before the voxels of each file, once unpacked
   // Set by set_axes():
   Samples samples;
   int64_t of_time = 0;    // bytes from a time point to the next
