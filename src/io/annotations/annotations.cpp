@@ -78,7 +78,7 @@ using SharedFile = std::shared_ptr<const AnnotationFile>;
 
 /// Opens a file of annotations; as COCO's files are of many images, the last few are kept.
 SharedFile open_annotations(const std::string& path, const AnnotatedImage& image) {
-  struct Kept {
+  struct CachedFile {
     std::string path;
     fs::file_time_type time;
     uintmax_t bytes;
@@ -86,7 +86,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
   };
   constexpr std::size_t kMostKept = 4;
   static std::mutex mutex;
-  static std::list<Kept> kept;
+  static std::list<CachedFile> kept;
   if (const std::string extension = small_extension(path);
       extension != ".json" && extension != ".geojson")
     return std::make_shared<AnnotationFile>(parse_annotations(path, image));
@@ -94,7 +94,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
   const fs::file_time_type time = fs::last_write_time(path, error);
   const uintmax_t bytes = fs::file_size(path, error);
   const std::lock_guard lock(mutex);  // parsed once for all threads
-  for (const Kept& one : kept)
+  for (const CachedFile& one : kept)
     if (one.path == path && one.time == time && one.bytes == bytes) return one.file;
   auto file = std::make_shared<AnnotationFile>(parse_annotations(path, image));
   if (!file->is_coco) return file;
