@@ -210,7 +210,7 @@ std::vector<std::string> meta_other_files(const std::string& path) {
 }
 
 std::string meta_place(const ImageInfo& info) {
-  const Placement place = placement_of(info);
+  const LpsGeometry place = lps_geometry(info);
   const std::size_t count = place.dimensions;
   const auto first = place.spacing.begin(), last = first + static_cast<std::ptrdiff_t>(count);
   std::string text;
@@ -236,7 +236,7 @@ std::unique_ptr<ImageWriter> create_meta(const std::string& path,
   constexpr const char* kNames[] = {
       "UCHAR", "CHAR", "USHORT", "SHORT", "UINT", "INT", "FLOAT", "DOUBLE"};
   const auto [c, z, y, x] = info.shape;
-  const bool is_plane = placement_of(info).dimensions == 2;
+  const bool is_plane = lps_geometry(info).dimensions == 2;
   RawOutput output;
   const std::filesystem::path file(path);
   if (in_small_letters(file.extension().string()) == ".mhd")

@@ -75,15 +75,15 @@ Geometry placed_geometry(std::vector<WorldVector> steps, const WorldVector& orig
 /// unknown.
 Geometry spaced_geometry(const std::vector<double>& spacing);
 
-/// The place of an image by its header.
-struct Placement {
+/// The place of an image as headers of NRRD and MetaImage state it.
+struct LpsGeometry {
   std::size_t dimensions = 3;          // 2: a plane in the world's x and y
   bool is_placed = false;              // steps and origin are known
   std::array<WorldVector, 3> steps{};  // of x, y, z; left, posterior, superior in mm
   WorldVector origin{};
   std::array<double, 3> spacing{};  // of x, y, z in mm, 0: unknown
 };
-Placement placement_of(const ImageInfo& info);
+LpsGeometry lps_geometry(const ImageInfo& info);
 
 /// Writes a header and voxels with interleaved channels.
 struct RawOutput {
