@@ -300,8 +300,8 @@ TEST(SameGrid, ACacheKeepsWhereEachImageLiesAndGoesByOnMismatch) {
         {make_transform("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3}")},
         cache,
         true);
-    data::Stage stage{nullptr};
-    return pipeline.load(0, stage);
+    data::CurrentTransform current{nullptr};
+    return pipeline.load(0, current);
   };
   for (int time = 0; time < 2; ++time) {  // made, then kept
     data::Sample sample = load(data::Mismatch::error);
