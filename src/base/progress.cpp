@@ -134,12 +134,12 @@ void Progress::finish() {
   if (draws) std::fputs(progress_style().leave ? "\n" : "\r\033[K", stderr);
 }
 
-Stage::Stage(std::string label) : label_(std::move(label)), terminal_(log::has_colour()) {
+Spinner::Spinner(std::string label) : label_(std::move(label)), terminal_(log::has_colour()) {
   if (log::shows(log::Level::info) && progress_style().refresh_rate > 0)
     thread_ = std::thread([this] { show_while_it_lasts(); });
 }
 
-Stage::~Stage() {
+Spinner::~Spinner() {
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
@@ -149,7 +149,7 @@ Stage::~Stage() {
   if (is_shown_ && terminal_) std::fputs("\r\033[K", stderr);
 }
 
-void Stage::show_while_it_lasts() {
+void Spinner::show_while_it_lasts() {
   const auto begin = Clock::now();
   double next = terminal_ ? kFirstStage_s : progress_style().line_interval_s;
   std::unique_lock lock(mutex_);

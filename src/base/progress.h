@@ -58,14 +58,14 @@ class Progress {
 };
 
 /// Shows, while it lives, that work of unknown length goes on: on a terminal a line with its time,
-/// redrawn each second; else a plain line every 10 s, as Progress. A Stage inside another one, or
+/// redrawn each second; else a plain line every 10 s, as Progress. A Spinner inside another one, or
 /// while a Progress is updated, shows nothing.
-class Stage {
+class Spinner {
  public:
-  explicit Stage(std::string label);
-  ~Stage();
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
+  explicit Spinner(std::string label);
+  ~Spinner();
+  Spinner(const Spinner&) = delete;
+  Spinner& operator=(const Spinner&) = delete;
 
  private:
   void show_while_it_lasts();

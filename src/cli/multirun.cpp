@@ -36,7 +36,7 @@ struct Mean {
   double deviation() const { return std::sqrt(squares / static_cast<double>(jobs - 1)); }
 };
 
-struct State {
+struct JobState {
   pid_t pid = 0;
   bool started = false;
   int exit_code = 0;
@@ -77,7 +77,7 @@ std::string reason_in(const std::string& log) {
 
 /// Takes the score of a job: the best of a training (`best_score`, `best_metric`, `best_mode`), or
 /// for other programs the number that `monitor` names, with its `mode`.
-void take_score(const Json& results, State& state) {
+void take_score(const Json& results, JobState& state) {
   const auto text = [&](const char* key) {
     const Json value = results.value(key, Json());
     return value.is_string() ? value.get<std::string>() : "";
@@ -128,7 +128,7 @@ class Runner {
     print_table();
     options_.json ? print_json() : print_text();
     if (signal_ != 0) return 128 + signal_;
-    for (const State& state : states_) {
+    for (const JobState& state : states_) {
       if (state.exit_code != 0) return state.exit_code;
     }
     return 0;
@@ -138,7 +138,7 @@ class Runner {
   std::string file_of(std::size_t i, const char* name) const { return jobs_[i].folder + name; }
 
   void start(std::size_t i) {
-    State& state = states_[i];
+    JobState& state = states_[i];
     const Job& job = jobs_[i];
     state.started = true;
     state.stopwatch = {};
@@ -187,13 +187,13 @@ class Runner {
     ++interrupts_;
     if (signal_ == 0) signal_ = signal;
     log::warn("{}: {} running jobs are told to stop", ::strsignal(signal), running_);
-    for (const State& state : states_) {
+    for (const JobState& state : states_) {
       if (state.pid > 0) ::kill(-state.pid, interrupts_ < 3 ? signal : SIGKILL);
     }
   }
 
   void finish(std::size_t i, const ChildEnd& end) {
-    State& state = states_[i];
+    JobState& state = states_[i];
     state.pid = 0;
     --running_;
     state.seconds = state.stopwatch.seconds();
@@ -211,10 +211,10 @@ class Runner {
   std::optional<std::size_t> best_job() const {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < states_.size(); ++i) {
-      const State& state = states_[i];
+      const JobState& state = states_[i];
       if (!state.score || state.mode.empty()) continue;
       if (!best) best = i;
-      const State& other = states_[*best];
+      const JobState& other = states_[*best];
       if (state.metric != other.metric || state.mode != other.mode) return {};
       if (state.mode == "max" ? *state.score > *other.score : *state.score < *other.score) best = i;
     }
@@ -225,7 +225,7 @@ class Runner {
   std::vector<Mean> means() const {
     std::vector<Mean> means;
     for (std::size_t i = 0; i < states_.size(); ++i) {
-      const State& state = states_[i];
+      const JobState& state = states_[i];
       if (!state.score) continue;
       auto own = std::find_if(means.begin(), means.end(), [&](const Mean& mean) {
         return mean.setting == jobs_[i].setting && mean.metric == state.metric;
@@ -255,7 +255,7 @@ class Runner {
   }
 
   void report(std::size_t i) {
-    const State& state = states_[i];
+    const JobState& state = states_[i];
     const std::string time = format_seconds(state.seconds);
     if (state.exit_code == 0) return log::info("job {} done in {}", jobs_[i].number, time);
     log::write(log::Level::error,
@@ -284,7 +284,7 @@ class Runner {
                                    "exit",
                                    "time");
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      const State& state = states_[i];
+      const JobState& state = states_[i];
       text += fmt::format(
           "{:>5}  {:<{}}  {:>{}}  {:>4}  {:>7}  {}\n",
           jobs_[i].number,
@@ -309,7 +309,7 @@ class Runner {
 
   void print_text() const {
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      const State& state = states_[i];
+      const JobState& state = states_[i];
       std::string text = fmt::format("{}job: {}\noverrides: {}\n",
                                      i == 0 ? "" : "\n",
                                      jobs_[i].number,
@@ -331,7 +331,7 @@ class Runner {
   void print_json() const {
     std::fputs("{\"jobs\":[", stdout);
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      const State& state = states_[i];
+      const JobState& state = states_[i];
       Json row = {{"number", jobs_[i].number}, {"overrides", jobs_[i].label}};
       row["exit_code"] = state.started ? Json(state.exit_code) : Json();
       row["seconds"] = state.started ? Json(state.seconds) : Json();
@@ -362,7 +362,7 @@ class Runner {
 
   const std::vector<Job>& jobs_;
   const JobOptions& options_;
-  std::vector<State> states_;
+  std::vector<JobState> states_;
   std::size_t next_ = 0, running_ = 0;
   int signal_ = 0, interrupts_ = 0;
   sigset_t waited_{}, old_mask_{};

@@ -52,7 +52,7 @@ void check_searchpath(const ConfigFile& file, const std::string& package) {
                     ": hydra.searchpath, expected it in the primary config or on the command line");
 }
 
-struct Step {
+struct MergedFile {
   const ConfigFile* file;
   IncludedFile included;
 };
@@ -62,7 +62,7 @@ struct Step {
 void add_parts(const DefaultsNode& node,
                const DefaultsNode* parent,
                const std::string& package,
-               std::vector<Step>& out) {
+               std::vector<MergedFile>& out) {
   const auto add = [&](bool is_self) {
     if (parent != nullptr) check_searchpath(*node.file, package);
     const std::string by = parent == nullptr ? "" : parent->config_path();
@@ -128,18 +128,18 @@ Composition Composer::load(const std::string& primary,
   root = Node::make_map();
   DefaultsTree tree = build_defaults_tree(repository, primary, choices, planning);
   result.choices = std::move(tree.choices);
-  std::vector<Step> parts;
+  std::vector<MergedFile> parts;
   for (const DefaultsNode* part : {&tree.hydra, &tree.primary})
     add_parts(*part, nullptr, part->package(), parts);
   std::map<const ConfigFile*, int> uses;
   bool moves_keys = false;
-  for (const Step& part : parts) {
+  for (const MergedFile& part : parts) {
     ++uses[part.file];
     moves_keys = moves_keys || part.file->moves_keys;
   }
   add_keys(tree.primary.file->content, "", result.own_keys);
   FileMerger merger(root);
-  for (Step& part : parts) {
+  for (MergedFile& part : parts) {
     merger.merge(part.file->content, part.included.package, uses[part.file] > 1);
     if (moves_keys) take_moved_keys(root);
     if (watch) watch(root, part.included.path, part.included.chosen);

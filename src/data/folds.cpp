@@ -151,24 +151,25 @@ std::vector<Sample> hold_out(std::vector<Sample> all,
 void expect_parted(const std::vector<Sample>& train,
                    const std::vector<Sample>& valid,
                    const std::string& advice) {
-  using Part = std::pair<int64_t, int64_t>;  // scene, time point; -1: any
-  std::map<std::string, std::vector<Part>> trained;
-  const auto part_of = [](const Sample& sample) {
+  using SceneTime = std::pair<int64_t, int64_t>;  // scene, time point; -1: any
+  std::map<std::string, std::vector<SceneTime>> trained;
+  const auto scene_time = [](const Sample& sample) {
     const Source* source = image_source(sample);
-    return Part{source->selection.scene, source->selection.timepoint};
+    return SceneTime{source->selection.scene, source->selection.timepoint};
   };
   const bool looks = train.size() + valid.size() <= io::kLookedInto;
   for (const Sample& sample : train) {
-    if (!sample.sources.empty()) trained[file_of_image(sample, looks)].push_back(part_of(sample));
+    if (!sample.sources.empty())
+      trained[file_of_image(sample, looks)].push_back(scene_time(sample));
   }
   std::vector<std::string> shared;
   for (const Sample& sample : valid) {
     if (sample.sources.empty()) continue;
     const auto found = trained.find(file_of_image(sample, looks));
     if (found == trained.end()) continue;
-    const Part own = part_of(sample);
+    const SceneTime own = scene_time(sample);
     const auto meets = [](int64_t a, int64_t b) { return a == b || a < 0 || b < 0; };
-    if (std::any_of(found->second.begin(), found->second.end(), [&](const Part& other) {
+    if (std::any_of(found->second.begin(), found->second.end(), [&](const SceneTime& other) {
           return meets(own.first, other.first) && meets(own.second, other.second);
         }))
       shared.push_back(sample.id);

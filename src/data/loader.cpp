@@ -60,7 +60,7 @@ struct WorkerActivity {
   std::shared_ptr<Slot> slot;  // null: nothing
   std::size_t position = 0;
   Stopwatch stopwatch;
-  Stage stage{nullptr};
+  CurrentTransform transform{nullptr};
 };
 
 struct Drawn {
@@ -150,7 +150,7 @@ std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
   const std::size_t place = slot.begin + at.position;
   const std::vector<uint32_t>& repeat = slot.plan->repeat;
   const uint64_t image = index + pipeline.items().size() * (repeat.empty() ? 0 : repeat[place]);
-  Sample loaded = pipeline.load(index, at.stage);
+  Sample loaded = pipeline.load(index, at.transform);
   const int64_t draws = pipeline.draws();
   std::vector<Drawn> drawn;
   for (int64_t draw = 0; draw < draws; ++draw) {
@@ -160,7 +160,7 @@ std::vector<Drawn> DataLoader::Shared::draw(std::size_t index,
     Rng rng(seed + 1,
             static_cast<uint64_t>(slot.epoch),
             image * static_cast<uint64_t>(draws) + static_cast<uint64_t>(draw));
-    pipeline.transform(sample, rng, at.stage);
+    pipeline.transform(sample, rng, at.transform);
     drawn.push_back({std::move(sample), rng.next()});
   }
   return drawn;
@@ -210,7 +210,7 @@ void DataLoader::Shared::do_one(std::unique_lock<std::mutex>& lock, WorkerActivi
   at.slot = slot;
   at.position = slot->claimed++;
   at.stopwatch = {};
-  at.stage = nullptr;
+  at.transform = nullptr;
   if (slot->claimed == slot->images) unclaimed.pop_front();
   lock.unlock();
   std::exception_ptr error = work(*slot, at);
@@ -275,7 +275,7 @@ std::string DataLoader::Shared::under_way(const Slot* slot) const {
   std::vector<std::string> texts;
   for (const WorkerActivity& at : running) {
     if (!at.slot || (slot != nullptr && at.slot.get() != slot)) continue;
-    const Transform* transform = at.stage.load(std::memory_order_relaxed);
+    const Transform* transform = at.transform.load(std::memory_order_relaxed);
     texts.push_back(
         fmt::format("{} ({}, for {:.0f} s)",
                     pipeline.items()[at.slot->plan->order[at.slot->begin + at.position]].id,

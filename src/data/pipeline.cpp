@@ -80,9 +80,9 @@ void apply(const Transform& transform, Sample& sample, Rng& rng) {
 }
 
 void Pipeline::apply(
-    std::size_t from, std::size_t to, Sample& sample, Rng& rng, Stage& stage) const {
+    std::size_t from, std::size_t to, Sample& sample, Rng& rng, CurrentTransform& current) const {
   for (std::size_t t = from; t < to; ++t) {
-    stage.store(transforms_[t].get(), std::memory_order_relaxed);
+    current.store(transforms_[t].get(), std::memory_order_relaxed);
     data::apply(*transforms_[t], sample, rng);
   }
 }
@@ -122,7 +122,7 @@ std::string Pipeline::make_key(std::size_t index) const {
   return text;
 }
 
-Sample Pipeline::load(std::size_t index, Stage& stage) const {
+Sample Pipeline::load(std::size_t index, CurrentTransform& current) const {
   const timers::Scope timed("data.load");
   Sample sample = items_[index];
   if (random_from_ == 0) return sample;
@@ -137,15 +137,15 @@ Sample Pipeline::load(std::size_t index, Stage& stage) const {
   }
   const bool has_file = !sample.sources.empty();
   Rng unused(0);
-  apply(0, random_from_, sample, unused, stage);
+  apply(0, random_from_, sample, unused, current);
   if (cache_ && sample.unread.empty())
     sample.tensors = cache_->put(key, {sample.tensors, sample.geometries}, has_file)->tensors;
   return sample;
 }
 
-void Pipeline::transform(Sample& loaded, Rng& rng, Stage& stage) const {
+void Pipeline::transform(Sample& loaded, Rng& rng, CurrentTransform& current) const {
   const timers::Scope timed("data.transform");
-  apply(random_from_, transforms_.size(), loaded, rng, stage);
+  apply(random_from_, transforms_.size(), loaded, rng, current);
   while (!loaded.unread.empty()) loaded.stored(std::string(loaded.unread.begin()->first));
 }
 

@@ -12,7 +12,7 @@
 namespace cytra::data {
 
 /// The transform under way, for messages from another thread; null: none yet.
-using Stage = std::atomic<const Transform*>;
+using CurrentTransform = std::atomic<const Transform*>;
 
 struct LoaderOptions;
 /// The cache that the options ask for; null: none.
@@ -36,13 +36,14 @@ class Pipeline {
   int64_t draws() const { return draws_; }  // of one image
   /// The weights of the items; empty when all are equal.
   std::vector<double> weights() const;
-  Sample load(std::size_t index, Stage& stage) const;
+  Sample load(std::size_t index, CurrentTransform& current) const;
   /// Applies the random transforms. It also reads what LoadImaged left for later and no transform
   /// has read.
-  void transform(Sample& loaded, Rng& rng, Stage& stage) const;
+  void transform(Sample& loaded, Rng& rng, CurrentTransform& current) const;
 
  private:
-  void apply(std::size_t from, std::size_t to, Sample& sample, Rng& rng, Stage& stage) const;
+  void apply(
+      std::size_t from, std::size_t to, Sample& sample, Rng& rng, CurrentTransform& current) const;
   std::string key_of(std::size_t index) const;
   std::string make_key(std::size_t index) const;
 

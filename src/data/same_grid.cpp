@@ -18,7 +18,7 @@
 namespace cytra::data {
 namespace {
 
-using GridKind = Placement::Kind;
+using GridKind = GridRelation::Kind;
 using Vector3 = std::array<double, 3>;  // z, y, x
 using Matrix3 = std::array<Vector3, 3>;
 
@@ -175,18 +175,18 @@ std::string reason_of(const io::Geometry& geometry,
   return fmt::format("it lies {:.3g} voxels beside the image", apart);
 }
 
-Placement other(std::string difference) {
-  Placement placement;
-  placement.kind = GridKind::other;
-  placement.difference = std::move(difference);
-  return placement;
+GridRelation other(std::string difference) {
+  GridRelation relation;
+  relation.kind = GridKind::other;
+  relation.difference = std::move(difference);
+  return relation;
 }
 
-/// The placement where one image has no affine: what both files tell must agree.
-Placement without_affine(const io::Geometry& geometry,
-                         const std::vector<int64_t>& size,
-                         const io::Geometry& image,
-                         const std::vector<int64_t>& image_size) {
+/// The relation where one image has no affine: what both files tell must agree.
+GridRelation without_affine(const io::Geometry& geometry,
+                            const std::vector<int64_t>& size,
+                            const io::Geometry& image,
+                            const std::vector<int64_t>& image_size) {
   bool is_known = false;
   for (std::size_t d = 3 - size.size(); d < 3; ++d) {
     const double here = distance_along(geometry, d), there = distance_along(image, d);
@@ -222,7 +222,7 @@ io::Geometry geometry_on_file(const Sample& sample, const std::string& key) {
 }
 
 /// Turns the image, or resamples it when the sample asks for it; otherwise the result is `other`.
-Placement brought_together(Sample& sample, const std::string& key, const std::string& image) {
+GridRelation brought_together(Sample& sample, const std::string& key, const std::string& image) {
   const std::vector<int64_t> size = sample.size(key), wanted = sample.size(image);
   io::Geometry& geometry = sample.geometries[key];
   const io::Geometry& target = sample.geometries[image];
@@ -231,11 +231,10 @@ Placement brought_together(Sample& sample, const std::string& key, const std::st
     if (size == wanted) geometry = target;
     return {};
   }
-  Placement placement = placement_of(geometry, size, target, wanted);
-  if (placement.kind == GridKind::turned)
-    turn_onto(sample, key, {placement.from, placement.mirrored});
-  if (placement.kind == GridKind::unknown && size == wanted) geometry = target;
-  if (placement.kind == GridKind::other && sample.on_mismatch == Mismatch::resample) {
+  GridRelation relation = compare_grids(geometry, size, target, wanted);
+  if (relation.kind == GridKind::turned) turn_onto(sample, key, {relation.from, relation.mirrored});
+  if (relation.kind == GridKind::unknown && size == wanted) geometry = target;
+  if (relation.kind == GridKind::other && sample.on_mismatch == Mismatch::resample) {
     at::Tensor& tensor = sample.at(key);
     try {
       tensor = spatial::resample_onto(tensor, geometry, target, wanted, "nearest", "zeros", false);
@@ -248,17 +247,17 @@ Placement brought_together(Sample& sample, const std::string& key, const std::st
                                   error.what()));
     }
     geometry = target;
-    placement.kind = GridKind::same;
+    relation.kind = GridKind::same;
   }
-  return placement;
+  return relation;
 }
 
 }  // namespace
 
-Placement placement_of(const io::Geometry& geometry,
-                       const std::vector<int64_t>& size,
-                       const io::Geometry& image,
-                       const std::vector<int64_t>& image_size) {
+GridRelation compare_grids(const io::Geometry& geometry,
+                           const std::vector<int64_t>& size,
+                           const io::Geometry& image,
+                           const std::vector<int64_t>& image_size) {
   const auto is_solid = [](const io::Geometry& one) {
     const Matrix3 axes = axes_in_world(one);
     const double volume = distance_along(one, 0) * distance_along(one, 1) * distance_along(one, 2);
@@ -280,14 +279,14 @@ Placement placement_of(const io::Geometry& geometry,
   const double apart = farthest(map, from, is_mirrored, sides);
   if (!(apart <= kTolerance))
     return other(reason_of(geometry, image, from, sides, apart, size.size()));
-  Placement placement;
-  placement.kind = is_identity ? GridKind::same : GridKind::turned;
+  GridRelation relation;
+  relation.kind = is_identity ? GridKind::same : GridKind::turned;
   const std::size_t skipped = 3 - size.size();  // of a plane, Z
   for (std::size_t i = skipped; i < 3; ++i) {
-    placement.from.push_back(static_cast<int64_t>(from[i] - skipped));
-    placement.mirrored.push_back(is_mirrored[i]);
+    relation.from.push_back(static_cast<int64_t>(from[i] - skipped));
+    relation.mirrored.push_back(is_mirrored[i]);
   }
-  return placement;
+  return relation;
 }
 
 void settle_grids(Sample& sample) {
@@ -301,15 +300,15 @@ void settle_grids(Sample& sample) {
 
 void expect_same_grid(Sample& sample, const std::string& key, const std::string& image) {
   if (key == image || !sample.has(key) || !sample.has(image)) return;
-  const Placement placement = brought_together(sample, key, image);
-  if (placement.kind != GridKind::other) return;
+  const GridRelation relation = brought_together(sample, key, image);
+  if (relation.kind != GridKind::other) return;
   throw DataError(mismatch_text(key,
                                 sample.file_of(key),
                                 geometry_on_file(sample, key),
                                 image,
                                 sample.file_of(image),
                                 geometry_on_file(sample, image),
-                                placement.difference));
+                                relation.difference));
 }
 
 std::string orientation_of(const io::Geometry& geometry) {

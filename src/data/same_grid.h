@@ -9,7 +9,7 @@
 namespace cytra::data {
 
 /// How the voxels of an image are placed relative to those of another one.
-struct Placement {
+struct GridRelation {
   enum class Kind {
     same,     // equal up to a tenth of a voxel
     turned,   // the same in another order or direction of axes
@@ -22,11 +22,11 @@ struct Placement {
   std::vector<bool> mirrored = {};
   std::string difference = {};  // of `other`: "voxels of 1 x 1 x 2 mm, expected 1 x 1 x 1 mm"
 };
-/// Compares two placements. Sizes: [D,]H,W.
-Placement placement_of(const io::Geometry& geometry,
-                       const std::vector<int64_t>& size,
-                       const io::Geometry& image,
-                       const std::vector<int64_t>& image_size);
+/// Compares the voxels of two images. Sizes: [D,]H,W.
+GridRelation compare_grids(const io::Geometry& geometry,
+                           const std::vector<int64_t>& size,
+                           const io::Geometry& image,
+                           const std::vector<int64_t>& image_size);
 
 /// Brings loaded images to the grid of the sample's image. Images with its voxels in another order
 /// or direction are turned, and one whose file gives no place gets the image's. Others follow

@@ -99,10 +99,10 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
       const ImageFacts& a = split.keys.at(images.front()).images[i];
       const ImageFacts& b = split.keys.at(label).images[i];
       if (!is_read(a) || !is_read(b)) continue;
-      const Placement placement = placement_of(b.geometry, space_of(b), a.geometry, space_of(a));
-      turned += placement.kind == Placement::Kind::turned;
-      if (placement.kind != Placement::Kind::other) {
-        if (space_of(a) != space_of(b) && placement.kind == Placement::Kind::unknown) {
+      const GridRelation relation = compare_grids(b.geometry, space_of(b), a.geometry, space_of(a));
+      turned += relation.kind == GridRelation::Kind::turned;
+      if (relation.kind != GridRelation::Kind::other) {
+        if (space_of(a) != space_of(b) && relation.kind == GridRelation::Kind::unknown) {
           lines.add(fmt::format("{}: {}: size of '{}' is {}, of '{}' {}",
                                 name_of(split.split),
                                 split.ids[i],
@@ -120,14 +120,14 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
                                                       images.front(),
                                                       a.path,
                                                       a.geometry,
-                                                      placement.difference);
+                                                      relation.difference);
       if (wrong.empty()) {
         notes.add(fmt::format("{}: {}: '{}' does not lie on '{}' ({}), which is seen to",
                               name_of(split.split),
                               b.path,
                               label,
                               images.front(),
-                              placement.difference));
+                              relation.difference));
         continue;
       }
       const std::string line = fmt::format("{}: {}", name_of(split.split), wrong);

@@ -37,7 +37,7 @@ std::vector<at::Tensor> unpack(const c10::IValue& value) {
                   "; expected a tensor, or a tuple or list of tensors");
 }
 
-jit::Module trace(const Forwards& forward, const Tensor& example) {
+jit::Module trace(const Forward& forward, const Tensor& example) {
   const auto traced = jit::tracer::trace(
       {example},
       [&](jit::Stack inputs) -> jit::Stack { return {pack(forward(inputs.at(0).toTensor()))}; },
@@ -51,30 +51,30 @@ jit::Module trace(const Forwards& forward, const Tensor& example) {
   return jit::freeze(module);
 }
 
-Forwards run(jit::Module module) {
+Forward run(jit::Module module) {
   return [module](const Tensor& input) mutable { return unpack(module.forward({input})); };
 }
 
-Forwards several(const Forward& forward) {
+Forward several(const Network& forward) {
   return [&forward](const Tensor& input) { return std::vector<Tensor>{forward(input)}; };
 }
 
-Forward single(Forwards forward) {
+Network single(Forward forward) {
   return [forward = std::move(forward)](const Tensor& input) { return forward(input).at(0); };
 }
 
 }  // namespace
 
-Forwards compile(const Forwards& forward, const Tensor& example) {
+Forward compile(const Forward& forward, const Tensor& example) {
   jit::Module frozen = trace(forward, example);
   return run(jit::optimize_for_inference(frozen));
 }
 
-Forward compile(const Forward& forward, const Tensor& example) {
+Network compile(const Network& forward, const Tensor& example) {
   return single(compile(several(forward), example));
 }
 
-std::string to_torchscript(const Forwards& forward,
+std::string to_torchscript(const Forward& forward,
                            const Tensor& example,
                            const std::map<std::string, std::string>& files) {
   const jit::Module frozen = trace(forward, example);
@@ -83,20 +83,20 @@ std::string to_torchscript(const Forwards& forward,
   return bytes.str();
 }
 
-std::string to_torchscript(const Forward& forward,
+std::string to_torchscript(const Network& forward,
                            const Tensor& example,
                            const std::map<std::string, std::string>& files) {
   return to_torchscript(several(forward), example, files);
 }
 
-Forwards outputs_of_torchscript(const std::string& bytes) {
+Forward outputs_of_torchscript(const std::string& bytes) {
   std::istringstream input(bytes);
   jit::Module module = jit::load(input);
   module.eval();
   return run(module);
 }
 
-Forward from_torchscript(const std::string& bytes) {
+Network from_torchscript(const std::string& bytes) {
   return single(outputs_of_torchscript(bytes));
 }
 

@@ -128,7 +128,7 @@ void RowJournal::append(const Image& rows, int64_t count) {
 }
 
 void RowJournal::replay(const std::function<void(int64_t first, const Image& rows)>& take) const {
-  for (const Block& block : blocks_) {
+  for (const RowBlock& block : blocks_) {
     BlockHead head{};
     if (!read_all(descriptor_, &head, sizeof head, block.offset))
       throw DataError(path_ + ": cut short while it was in use");

@@ -29,7 +29,7 @@ class RowJournal {
   void replay(const std::function<void(int64_t first, const Image& rows)>& take) const;
 
  private:
-  struct Block {
+  struct RowBlock {
     int64_t offset, first, count;
   };
   void begin(const std::string& stamp);
@@ -37,7 +37,7 @@ class RowJournal {
   std::string path_;
   int descriptor_ = -1;
   int64_t first_, next_, end_ = 0;  // end_: of the file's whole blocks
-  std::vector<Block> blocks_;
+  std::vector<RowBlock> blocks_;
 };
 
 }  // namespace cytra::io

@@ -20,15 +20,15 @@ class Prepared final : public data::Transform {
  public:
   Prepared(std::string x_key,
            int64_t in_channels,
-           const std::vector<ImageTask::Part>& parts,
+           const std::vector<ImageTask::WeightedHead>& heads,
            bool is_training)
       : x_key_(std::move(x_key)), in_channels_(in_channels), is_training_(is_training) {
     name = "Task";
     text = fmt::format("{} {} {}", name, x_key_, in_channels);
-    for (const ImageTask::Part& part : parts) {
-      heads_.push_back(part.head);
-      text += "; " + part.head->text();
-      if (is_training && part.head->has_loss_target()) text += " of the loss";
+    for (const ImageTask::WeightedHead& one : heads) {
+      heads_.push_back(one.head);
+      text += "; " + one.head->text();
+      if (is_training && one.head->has_loss_target()) text += " of the loss";
     }
   }
   void apply(data::Sample& sample, Rng& /*rng*/) const override {
@@ -58,15 +58,15 @@ std::size_t output_of(const std::string& head, const std::vector<std::string>& n
 }
 
 /// Each head makes a target of its own in a sample. Throws: ConfigError.
-void expect_own_target(const ImageTask::Part& part, const ImageTask::Part& other) {
-  const Head &own = *part.head, &from = *other.head;
+void expect_own_target(const ImageTask::WeightedHead& one, const ImageTask::WeightedHead& other) {
+  const Head &own = *one.head, &from = *other.head;
   const bool is_shared = own.y_key() == from.y_key();
   if (&own == &from) return;
   if (!is_shared && (own.mask_key() != from.y_key() || !from.has_loss_target())) return;
   throw ConfigError(
       fmt::format("task.heads.{}: {}={} is the target of the head {}, too, which makes one of its "
                   "own of it; expected a key of this head's own (CopyItemsd copies)",
-                  part.name,
+                  one.name,
                   is_shared ? "y_key" : "mask_key",
                   from.y_key(),
                   other.name));
@@ -74,28 +74,28 @@ void expect_own_target(const ImageTask::Part& part, const ImageTask::Part& other
 
 }  // namespace
 
-ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<Part> parts)
+ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<WeightedHead> heads)
     : x_key_(options.x_key),
       windows_(options.inference_args),
       model_(make<nn::Model>(options.model)),
-      parts_(std::move(parts)) {
-  for (const Part& part : parts_)
-    for (const Part& other : parts_) expect_own_target(part, other);
-  for (const Part& part : parts_) {
-    outputs_.push_back(output_of(part.name, model_->output_names()));
-    const config::Node channels = inference::head_channels(options.model, part.name);
-    part.head->fit(
+      heads_(std::move(heads)) {
+  for (const WeightedHead& one : heads_)
+    for (const WeightedHead& other : heads_) expect_own_target(one, other);
+  for (const WeightedHead& one : heads_) {
+    outputs_.push_back(output_of(one.name, model_->output_names()));
+    const config::Node channels = inference::head_channels(options.model, one.name);
+    one.head->fit(
         model_->spatial_dims(),
-        part.name.empty() || channels.is_null() ? model_->out_channels() : channels.as<int64_t>());
+        one.name.empty() || channels.is_null() ? model_->out_channels() : channels.as<int64_t>());
   }
 }
 
 std::shared_ptr<data::Transform> ImageTask::sample_transform() {
-  return std::make_shared<Prepared>(x_key_, model_->in_channels(), parts_, /*is_training=*/true);
+  return std::make_shared<Prepared>(x_key_, model_->in_channels(), heads_, /*is_training=*/true);
 }
 
 std::shared_ptr<data::Transform> ImageTask::validation_transform() {
-  return std::make_shared<Prepared>(x_key_, model_->in_channels(), parts_, /*is_training=*/false);
+  return std::make_shared<Prepared>(x_key_, model_->in_channels(), heads_, /*is_training=*/false);
 }
 
 bool ImageTask::is_scored() const {
@@ -106,11 +106,11 @@ bool ImageTask::is_scored() const {
 
 std::vector<data::TargetMeaning> ImageTask::target_meanings() const {
   std::vector<data::TargetMeaning> meanings;
-  for (const Part& part : parts_) {
-    std::optional<data::TargetMeaning> meaning = part.head->target_meaning();
+  for (const WeightedHead& one : heads_) {
+    std::optional<data::TargetMeaning> meaning = one.head->target_meaning();
     if (!meaning) continue;
     meaning->image_key = x_key_;
-    meaning->head = part.name;
+    meaning->head = one.name;
     meanings.push_back(std::move(*meaning));
   }
   return meanings;
@@ -118,23 +118,23 @@ std::vector<data::TargetMeaning> ImageTask::target_meanings() const {
 
 std::map<std::string, config::Node> ImageTask::fit_decoders(const EachBatch& each) {
   std::map<std::string, config::Node> decoders;
-  for (const Part& part : parts_) {
-    config::Node decoder = part.head->fit_decoder(each);
-    if (!decoder.is_null()) decoders[part.name] = std::move(decoder);
+  for (const WeightedHead& one : heads_) {
+    config::Node decoder = one.head->fit_decoder(each);
+    if (!decoder.is_null()) decoders[one.name] = std::move(decoder);
   }
   return decoders;
 }
 
 void ImageTask::check_batch(const data::Batch& batch) {
-  for (const Part& part : parts_) part.head->check_batch(batch);
+  for (const WeightedHead& one : heads_) one.head->check_batch(batch);
 }
 
 at::Tensor ImageTask::training_step(const data::Batch& batch) {
   const std::vector<at::Tensor> made = model_->all(batch.at(x_key_));
-  if (parts_.front().name.empty()) return parts_.front().head->loss(made, batch);
+  if (heads_.front().name.empty()) return heads_.front().head->loss(made, batch);
   at::Tensor sum;
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    const at::Tensor loss = parts_[p].weight * parts_[p].head->loss({made.at(outputs_[p])}, batch);
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    const at::Tensor loss = heads_[h].weight * heads_[h].head->loss({made.at(outputs_[h])}, batch);
     sum = sum.defined() ? sum + loss : loss;
   }
   return sum;
@@ -152,16 +152,16 @@ std::vector<at::Tensor> ImageTask::predict(const at::Tensor& images) {
 
 void ImageTask::validation_step(const data::Batch& batch) {
   const std::vector<at::Tensor> outputs = predict(batch.at(x_key_));
-  for (std::size_t p = 0; p < parts_.size(); ++p) parts_[p].head->update(outputs[p], batch);
+  for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].head->update(outputs[h], batch);
 }
 
 training::Metrics ImageTask::validation_end() {
-  if (parts_.front().name.empty()) return parts_.front().head->compute();
+  if (heads_.front().name.empty()) return heads_.front().head->compute();
   training::Metrics all{{"loss", 0}};
-  for (const Part& part : parts_) {
-    for (const auto& [name, value] : part.head->compute()) {
-      all[name + "/" + part.name] = value;
-      if (name == "loss") all["loss"] += part.weight * value;
+  for (const WeightedHead& one : heads_) {
+    for (const auto& [name, value] : one.head->compute()) {
+      all[name + "/" + one.name] = value;
+      if (name == "loss") all["loss"] += one.weight * value;
     }
   }
   return all;
@@ -169,8 +169,8 @@ training::Metrics ImageTask::validation_end() {
 
 std::vector<at::Tensor> ImageTask::sums() {
   std::vector<at::Tensor> all;
-  for (const Part& part : parts_) {
-    const std::vector<at::Tensor> own = part.head->sums();
+  for (const WeightedHead& one : heads_) {
+    const std::vector<at::Tensor> own = one.head->sums();
     all.insert(all.end(), own.begin(), own.end());
   }
   return all;
@@ -180,9 +180,9 @@ std::map<std::string, at::Tensor> ImageTask::preview(const data::Batch& batch) {
   const at::Tensor image = batch.at(x_key_).slice(0, 0, 1);
   const std::vector<at::Tensor> outputs = predict(image);
   std::map<std::string, at::Tensor> images{{"input", image[0]}};
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    for (const auto& [name, shown] : parts_[p].head->preview(outputs[p], batch))
-      images[parts_[p].name.empty() ? name : parts_[p].name + " " + name] = shown;
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    for (const auto& [name, shown] : heads_[h].head->preview(outputs[h], batch))
+      images[heads_[h].name.empty() ? name : heads_[h].name + " " + name] = shown;
   }
   return images;
 }

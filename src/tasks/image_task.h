@@ -29,13 +29,13 @@ struct ImageTaskOptions {
 
 class ImageTask : public training::Task {
  public:
-  struct Part {
+  struct WeightedHead {
     std::string name;  // of the model's output; "": the only one
     std::shared_ptr<Head> head;
     double weight = 1;
   };
   /// Throws: ConfigError for a name that the model has no output of.
-  ImageTask(const ImageTaskOptions& options, std::vector<Part> parts);
+  ImageTask(const ImageTaskOptions& options, std::vector<WeightedHead> heads);
 
   nn::Model& model() override { return *model_; }
   std::string x_key() const override { return x_key_; }
@@ -61,8 +61,8 @@ class ImageTask : public training::Task {
   const std::string x_key_;
   const inference::SlidingWindowOptions windows_;
   std::shared_ptr<nn::Model> model_;
-  const std::vector<Part> parts_;
-  std::vector<std::size_t> outputs_;  // of the model's, by part
+  const std::vector<WeightedHead> heads_;
+  std::vector<std::size_t> outputs_;  // of the model's, by head
 };
 
 /// A task of one head, with the keys of both in one map.

@@ -52,16 +52,16 @@ class MultiTask final : public ImageTask {
       }
     }
   };
-  explicit MultiTask(const Options& options) : ImageTask(options, parts_of(options)) {}
+  explicit MultiTask(const Options& options) : ImageTask(options, weighted_heads(options)) {}
 
  private:
-  static std::vector<Part> parts_of(const Options& options) {
-    std::vector<Part> parts;
+  static std::vector<WeightedHead> weighted_heads(const Options& options) {
+    std::vector<WeightedHead> heads;
     for (const auto& [name, head] : options.heads.map) {
       if (!head.is_map()) continue;  // null: switched off
-      parts.push_back({name, make<Head>(head), options.weights.get<double>(name, 1.0)});
+      heads.push_back({name, make<Head>(head), options.weights.get<double>(name, 1.0)});
     }
-    return parts;
+    return heads;
   }
 };
 CYTRA_REGISTER(training::Task, MultiTask, "MultiTask", "MultiTaskIm2Im");

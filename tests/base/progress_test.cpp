@@ -48,18 +48,18 @@ TEST(Progress, APartIsNoTimeOfTheWhole) {
   EXPECT_LE(std::stod(rate[1]), 5.0);
 }
 
-TEST(Stage, ShowsThatWorkGoesOn) {
+TEST(Spinner, ShowsThatWorkGoesOn) {
   const ProgressStyle before = progress_style();
   progress_style().line_interval_s = 0.02;
   testing::internal::CaptureStderr();
   {
-    const Stage stage("reading the data");
+    const Spinner spinner("reading the data");
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   const std::string text = testing::internal::GetCapturedStderr();
   progress_style().line_interval_s = 10;
   testing::internal::CaptureStderr();
-  { const Stage stage("reading the data"); }
+  { const Spinner spinner("reading the data"); }
   const std::string none = testing::internal::GetCapturedStderr();
   progress_style() = before;
   const std::size_t first = text.find("reading the data 0.");

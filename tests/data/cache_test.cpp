@@ -273,13 +273,13 @@ TEST(Pipeline, DoesOncePerFileWhatIsNotRandom) {
   item.sources["x"].path = item.id;
   const auto counting = std::make_shared<Counting>();
   counting->text = "{}";
-  data::Stage stage{nullptr};
+  data::CurrentTransform current{nullptr};
   const auto load = [&] {  // a new run
     const auto cache =
         std::make_shared<data::CacheManager>(data::CacheLimits{1, dir / "cache", 1, false});
     const data::Pipeline pipeline({item}, {counting}, cache, /*is_shared=*/true);
-    EXPECT_EQ(pipeline.load(0, stage).at("x").sum().item<double>(), 28);
-    return pipeline.load(0, stage).at("x").sum().item<double>();
+    EXPECT_EQ(pipeline.load(0, current).at("x").sum().item<double>(), 28);
+    return pipeline.load(0, current).at("x").sum().item<double>();
   };
   EXPECT_EQ(load(), 28);
   EXPECT_EQ(load(), 28);

@@ -85,15 +85,15 @@ TEST_F(Lazy, IsNotKeptByTheCacheAndGivesTheSameDraws) {
   };
   const data::Pipeline lazy =
       pipeline("{_target_: LoadImaged, keys: [raw], spatial_dims: 3, lazy: true}");
-  data::Stage stage{nullptr};
-  data::Sample part = lazy.load(0, stage);
+  data::CurrentTransform current{nullptr};
+  data::Sample part = lazy.load(0, current);
   EXPECT_EQ(cache->stats().ram_bytes, 0U);
   const data::Pipeline eager = pipeline("{_target_: LoadImaged, keys: [raw], spatial_dims: 3}");
-  data::Sample whole = eager.load(0, stage);
+  data::Sample whole = eager.load(0, current);
   EXPECT_GT(cache->stats().ram_bytes, 0U);
   Rng rng(5), same(5);
-  lazy.transform(part, rng, stage);
-  eager.transform(whole, same, stage);
+  lazy.transform(part, rng, current);
+  eager.transform(whole, same, current);
   EXPECT_TRUE(part.at("raw").equal(whole.at("raw")));
 }
 
@@ -135,7 +135,7 @@ TEST_F(Lazy, PaddingReadsNothingWhereNothingIsMissing) {
 TEST_F(Lazy, ACacheTellsPipelinesApart) {
   const auto cache = std::make_shared<data::CacheManager>(data::CacheLimits{1, "", 0, false});
   std::optional<data::Pipeline> pipeline;
-  data::Stage stage{nullptr};
+  data::CurrentTransform current{nullptr};
   for (const int64_t size : {8, 12}) {
     data::Transforms transforms{
         make_transform("{_target_: LoadImaged, keys: [raw], spatial_dims: 3}"),
@@ -145,7 +145,7 @@ TEST_F(Lazy, ACacheTellsPipelinesApart) {
                      std::move(transforms),
                      cache,
                      false);
-    EXPECT_EQ(pipeline->load(0, stage).at("raw").size(2), size);
+    EXPECT_EQ(pipeline->load(0, current).at("raw").size(2), size);
   }
 }
 

@@ -19,8 +19,8 @@
 namespace cytra {
 namespace {
 
-using data::placement_of;
-using GridKind = data::Placement::Kind;
+using data::compare_grids;
+using GridKind = data::GridRelation::Kind;
 
 std::string pair_file(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/geometry/" + name;
@@ -100,7 +100,7 @@ TEST(SameGrid, FindsEveryOrderAndDirectionOfAxes) {
         }
       }
       own.spacing_um = spacing_of(own.affine);
-      turned += placement_of(own, sample.size("seg"), image.geometry, image.size).kind ==
+      turned += compare_grids(own, sample.size("seg"), image.geometry, image.size).kind ==
                 GridKind::turned;
       data::expect_same_grid(sample, "seg", "raw");
       EXPECT_TRUE(sample.stored("seg").equal(voxels)) << flips;
@@ -118,7 +118,7 @@ TEST(SameGrid, TellsWhatDiffersAndForgivesRounding) {
     io::Geometry other = image.geometry;
     change(other);
     other.spacing_um = spacing_of(other.affine);
-    return placement_of(other, size, image.geometry, image.size);
+    return compare_grids(other, size, image.geometry, image.size);
   };
   const auto scaled = [](double factor) {
     return [factor](io::Geometry& other) {
@@ -158,36 +158,36 @@ TEST(SameGrid, TellsWhatDiffersAndForgivesRounding) {
 TEST(SameGrid, WhatAFileDoesNotTellSpeaksAgainstNothing) {
   const Grid image = oblique_grid();
   const io::Geometry nothing;
-  EXPECT_EQ(placement_of(nothing, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
-  EXPECT_EQ(placement_of(nothing, {9, 9}, nothing, {7, 7}).kind, GridKind::unknown);
+  EXPECT_EQ(compare_grids(nothing, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
+  EXPECT_EQ(compare_grids(nothing, {9, 9}, nothing, {7, 7}).kind, GridKind::unknown);
   io::Geometry guess = geometry_from({-3, 0, 0, 1, 0, 3, 0, 1, 0, 0, 3, 1});
   guess.spacing_um = image.geometry.spacing_um;
   guess.sform = guess.qform = 0;
-  EXPECT_EQ(placement_of(guess, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
+  EXPECT_EQ(compare_grids(guess, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
   // Pixel sizes: of OME-TIFF beside OME-Zarr or NIfTI.
   io::Geometry pixels;
   pixels.spacing_um = {0, 0.25, 0.25};
   io::Geometry others = pixels;
-  EXPECT_EQ(placement_of(pixels, {9, 9}, others, {9, 9}).kind, GridKind::unknown);
+  EXPECT_EQ(compare_grids(pixels, {9, 9}, others, {9, 9}).kind, GridKind::unknown);
   others.spacing_um = {0, 0.5, 0.5};
-  EXPECT_EQ(placement_of(pixels, {9, 9}, others, {9, 9}).kind, GridKind::other);
-  EXPECT_EQ(placement_of(pixels, {9, 8}, pixels, {9, 9}).kind, GridKind::other);
+  EXPECT_EQ(compare_grids(pixels, {9, 9}, others, {9, 9}).kind, GridKind::other);
+  EXPECT_EQ(compare_grids(pixels, {9, 8}, pixels, {9, 9}).kind, GridKind::other);
   io::Geometry zoomed = image.geometry;
   zoomed.affine = {};
-  EXPECT_EQ(placement_of(zoomed, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
+  EXPECT_EQ(compare_grids(zoomed, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
   zoomed.spacing_um[1] *= 2;
-  EXPECT_EQ(placement_of(zoomed, {4, 5, 6}, image.geometry, image.size).kind, GridKind::other);
+  EXPECT_EQ(compare_grids(zoomed, {4, 5, 6}, image.geometry, image.size).kind, GridKind::other);
   // The direction of an axis of one voxel does not matter.
   io::Geometry plane = geometry_from({0.5, 0, 0, 1, 0, 0.5, 0, 2, 0, 0, 3, 4}), flat = plane;
   flat.affine[10] = -3;
-  EXPECT_EQ(placement_of(flat, {8, 9}, plane, {8, 9}).kind, GridKind::same);
+  EXPECT_EQ(compare_grids(flat, {8, 9}, plane, {8, 9}).kind, GridKind::same);
   flat.affine[0] = -0.5;
   flat.affine[3] = 1 + 0.5 * 8;
-  const auto mirrored = placement_of(flat, {8, 9}, plane, {8, 9});
+  const auto mirrored = compare_grids(flat, {8, 9}, plane, {8, 9});
   EXPECT_EQ(mirrored.kind, GridKind::turned);
   EXPECT_EQ(mirrored.mirrored, (std::vector<bool>{false, true}));
   flat.affine[11] += 3;
-  EXPECT_EQ(placement_of(flat, {8, 9}, plane, {8, 9}).kind, GridKind::other) << "another slice";
+  EXPECT_EQ(compare_grids(flat, {8, 9}, plane, {8, 9}).kind, GridKind::other) << "another slice";
 }
 
 data::Sample pair_of(const std::string& raw, const std::string& seg) {
@@ -300,8 +300,8 @@ TEST(SameGrid, ACacheKeepsWhereEachImageLiesAndGoesByOnMismatch) {
         {make_transform("{_target_: LoadImaged, keys: [raw, seg], spatial_dims: 3}")},
         cache,
         true);
-    data::Stage stage{nullptr};
-    return pipeline.load(0, stage);
+    data::CurrentTransform current{nullptr};
+    return pipeline.load(0, current);
   };
   for (int time = 0; time < 2; ++time) {  // made, then kept
     data::Sample sample = load(data::Mismatch::error);

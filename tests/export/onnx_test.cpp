@@ -17,7 +17,7 @@
 namespace cytra {
 namespace {
 
-std::string onnx_of(const exporting::Forward& forward, const at::Tensor& example) {
+std::string onnx_of(const exporting::Network& forward, const at::Tensor& example) {
   const at::NoGradGuard no_grad;
   const exporting::OnnxShapes shapes{example.size(1), example.dim() - 2, {}};
   return exporting::to_onnx(
@@ -26,7 +26,7 @@ std::string onnx_of(const exporting::Forward& forward, const at::Tensor& example
 
 /// The file, and images with what becomes of them, for check_onnx.py; nothing where nobody asks.
 void keep_onnx(const std::string& name,
-               const exporting::Forward& forward,
+               const exporting::Network& forward,
                const std::string& onnx,
                const std::vector<at::Tensor>& images) {
   const char* folder = std::getenv("CYTRA_WRITE_SAMPLES");

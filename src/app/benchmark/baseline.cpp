@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/benchmark/report.h"
-#include "app/benchmark/subject.h"
+#include "app/benchmark/workload.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "config/json.h"

@@ -13,8 +13,8 @@
 #include "app/benchmark/report.h"
 #include "app/benchmark/rows.h"
 #include "app/benchmark/service.h"
-#include "app/benchmark/subject.h"
 #include "app/benchmark/training.h"
+#include "app/benchmark/workload.h"
 #include "app/run/entry.h"
 #include "app/setup/train_config.h"
 #include "base/error.h"
@@ -218,48 +218,49 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
 }
 
 /// The variant that the configuration describes.
-Variant configured(const Subject& subject) {
+Variant configured(const Workload& workload) {
   Variant variant;
-  variant.precision = subject.config.get<std::string>("trainer.precision", "32-true");
+  variant.precision = workload.config.get<std::string>("trainer.precision", "32-true");
   variant.tf32 =
-      device::backend_of(subject.device).tf32().convolutions && variant.arithmetic() == "fp32";
+      device::backend_of(workload.device).tf32().convolutions && variant.arithmetic() == "fp32";
   return variant;
 }
 
-Subject make_subject(const cli::Run& run, const BenchmarkConfig& config) {
-  Subject subject;
-  subject.config = training_config(run, config);
-  subject.checkpoint = config.checkpoint.ckpt_path.value_or("");
-  const bool is_experiment = subject.checkpoint.empty() && subject.config.has("performance");
+Workload make_workload(const cli::Run& run, const BenchmarkConfig& config) {
+  Workload workload;
+  workload.config = training_config(run, config);
+  workload.checkpoint = config.checkpoint.ckpt_path.value_or("");
+  const bool is_experiment = workload.checkpoint.empty() && workload.config.has("performance");
   const TrainPerformanceOptions performance =
-      is_experiment ? config::parse<TrainPerformanceOptions>(subject.config.at("performance"))
+      is_experiment ? config::parse<TrainPerformanceOptions>(workload.config.at("performance"))
                     : config.performance;
   std::string accelerator = config.trainer.accelerator;
   if (accelerator == "auto" && is_experiment)
-    accelerator = subject.config.get<std::string>("trainer.accelerator", "auto");
+    accelerator = workload.config.get<std::string>("trainer.accelerator", "auto");
   if (config.trainer.precision != "auto") {
-    subject.config.find("trainer")->set("precision", Node::make_string(config.trainer.precision));
+    workload.config.find("trainer")->set("precision", Node::make_string(config.trainer.precision));
   }
-  const bool is_trained = !subject.checkpoint.empty() && !config.train;
-  subject.forbid_transfers = performance.forbid_transfers.value_or("");
+  const bool is_trained = !workload.checkpoint.empty() && !config.train;
+  workload.forbid_transfers = performance.forbid_transfers.value_or("");
   device::prepare(performance);
-  subject.device = device::choose_device(accelerator);
+  workload.device = device::choose_device(accelerator);
   if (config.trainer.precision == "auto" && is_trained) {  // as `predict` does
-    const auto trained = subject.config.get<std::string>("trainer.precision", "32");
-    subject.config.find("trainer")->set(
+    const auto trained = workload.config.get<std::string>("trainer.precision", "32");
+    workload.config.find("trainer")->set(
         "precision",
-        Node::make_string(device::precision_to_run(std::nullopt, trained, subject.device)));
+        Node::make_string(device::precision_to_run(std::nullopt, trained, workload.device)));
   }
-  device::apply(performance, subject.device);
-  subject.shape =
-      input_shape(*make_model(subject, subject.config.at("task.model"), {}), config.input_shape);
-  return subject;
+  device::apply(performance, workload.device);
+  workload.shape =
+      input_shape(*make_model(workload, workload.config.at("task.model"), {}), config.input_shape);
+  return workload;
 }
 
 /// Counts the FLOPs of an image; none where the memory does not suffice to count them.
 template <class Count>
-nn::Flops flops_of_image(const Count& count, const Subject& subject, int64_t batch) {
-  nn::Flops flops = device::if_it_fits([&] { return count(subject, batch); }).value_or(nn::Flops{});
+nn::Flops flops_of_image(const Count& count, const Workload& workload, int64_t batch) {
+  nn::Flops flops =
+      device::if_it_fits([&] { return count(workload, batch); }).value_or(nn::Flops{});
   flops.forward /= batch;
   flops.backward /= batch;
   flops.values /= batch;
@@ -267,60 +268,61 @@ nn::Flops flops_of_image(const Count& count, const Subject& subject, int64_t bat
 }
 
 /// The device's peaks in every arithmetic that the variants take.
-perf::Roofline roofline_of(const Subject& subject, const std::vector<Variant>& variants) {
+perf::Roofline roofline_of(const Workload& workload, const std::vector<Variant>& variants) {
   std::vector<std::string> names;
   for (const Variant& variant : variants) {
     const std::string name = variant.arithmetic();
-    if (name == "tf32" && !device::backend_of(subject.device).traits.has_tf32) continue;
+    if (name == "tf32" && !device::backend_of(workload.device).traits.has_tf32) continue;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  return perf::measure_roofline(subject.device, names);
+  return perf::measure_roofline(workload.device, names);
 }
 
 /// The part of a report that describes the run and stands before the rows.
-Node head_of(const Subject& subject, bool has_training) {
+Node head_of(const Workload& workload, bool has_training) {
   Node report = Node::make_map();
   report.set("cytra_version", Node::make_string(version()));
-  report.set("device", Node::make_string(device::describe(subject.device)));
-  report.set("input_shape", Node::make_list(subject.shape));
-  report.set("model", subject.config.at("task.model"));
+  report.set("device", Node::make_string(device::describe(workload.device)));
+  report.set("input_shape", Node::make_list(workload.shape));
+  report.set("model", workload.config.at("task.model"));
   if (!has_training) return report;
   Node& training = report.set("training_of", Node::make_map());
   for (const char* part : {"task.loss", "optimizer", "trainer.gradient_clip_val"}) {
-    if (const Node* node = subject.config.find(part); node != nullptr) training.set(part, *node);
+    if (const Node* node = workload.config.find(part); node != nullptr) training.set(part, *node);
   }
   return report;
 }
 
 /// Adds the device's peaks and the rows to the report.
-void add_rows(const Subject& subject,
+void add_rows(const Workload& workload,
               const BenchmarkConfig& config,
               const std::vector<int64_t>& batches,
               Node& report) {
   const auto variants_of = [&](std::vector<Variant> all) {
-    return config.compare_opts ? all : std::vector<Variant>{configured(subject)};
+    return config.compare_opts ? all : std::vector<Variant>{configured(workload)};
   };
-  Costs costs{roofline_of(subject, variants_of(inference_variants())), {}, subject.device.is_cpu()};
+  Costs costs{
+      roofline_of(workload, variants_of(inference_variants())), {}, workload.device.is_cpu()};
   report.set("roofline", node_of(costs.roofline));
   const auto add = [&](const char* section,
                        const std::vector<Variant>& variants,
                        const auto& count,
                        const auto& prepare_one) {
-    costs.image = flops_of_image(count, subject, batches.front());
+    costs.image = flops_of_image(count, workload, batches.front());
     Node& rows = report.set(section, Node::make_map());
-    const Work work = [&](const Variant& variant, int64_t size) {
-      return prepare_one(subject, variant, size);
+    const Prepare prepare = [&](const Variant& variant, int64_t size) {
+      return prepare_one(workload, variant, size);
     };
     for (const int64_t batch : batches) {
       rows.set(std::to_string(batch),
-               measure_rows(variants, config.compare_opts, batch, config.repeats, costs, work));
+               measure_rows(variants, config.compare_opts, batch, config.repeats, costs, prepare));
     }
   };
   if (config.inference || (!config.train && !config.service))
     add("inference", variants_of(inference_variants()), count_inference, prepare_inference);
-  if (!subject.forbid_transfers.empty()) {
+  if (!workload.forbid_transfers.empty()) {
     if (config.train)
-      watch_training(subject, configured(subject), batches.front());
+      watch_training(workload, configured(workload), batches.front());
     else
       log::info("performance.forbid_transfers: of training steps, which --train measures");
   }
@@ -331,7 +333,7 @@ void add_rows(const Subject& subject,
     loads.seconds = config.seconds;
     if (!config.batch_sizes.empty())
       loads.max_batch_size = *std::max_element(batches.begin(), batches.end());
-    report.set("service", measure_service(subject, configured(subject), loads));
+    report.set("service", measure_service(workload, configured(workload), loads));
   }
 }
 
@@ -345,20 +347,20 @@ bool has_any_figures(Node& report) {
 
 int benchmark(cli::Run run, const BenchmarkConfig& config) {
   for (const std::string& path : config.output) expect_replaceable(path);
-  const Subject subject = make_subject(run, config);
+  const Workload workload = make_workload(run, config);
   std::vector<int64_t> batches = config.batch_sizes;
-  if (batches.empty()) batches.push_back(subject.shape[0]);
+  if (batches.empty()) batches.push_back(workload.shape[0]);
   if (*std::min_element(batches.begin(), batches.end()) < 1)
     throw ConfigError("--batch-sizes: every size must be at least 1");
   log::info("{} on {}, input ({})",
-            subject.config.get<std::string>("task.model._target_"),
-            device::describe(subject.device),
-            fmt::join(subject.shape, ","));
+            workload.config.get<std::string>("task.model._target_"),
+            device::describe(workload.device),
+            fmt::join(workload.shape, ","));
   perf::warn_if_busy("benchmark_performance");
   const perf::MachineLoad load;
-  Node report = head_of(subject, config.train), baseline;
+  Node report = head_of(workload, config.train), baseline;
   if (config.baseline) baseline = read_baseline(*config.baseline, report);
-  add_rows(subject, config, batches, report);
+  add_rows(workload, config, batches, report);
   report.set("load", node_of(load));
   load.report("benchmark_performance");
   std::vector<std::string> slower;

@@ -72,21 +72,21 @@ Ready engine_pass(std::shared_ptr<nn::Model> model,
 
 }  // namespace
 
-Ready prepare_inference(const Subject& subject, const Variant& variant, int64_t batch) {
-  const config::Node config = prepared(subject, variant);
-  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), variant);
+Ready prepare_inference(const Workload& workload, const Variant& variant, int64_t batch) {
+  const config::Node config = prepared(workload, variant);
+  const std::shared_ptr<nn::Model> model = make_model(workload, config.at("task.model"), variant);
   const at::NoGradGuard no_grad;
   at::manual_seed(0);
-  const at::Tensor input = at::randn(subject.shape_of(batch)).to(subject.device);
-  return variant.engine == "eager" ? eager_pass(model, variant, input, subject.device)
-                                   : engine_pass(model, variant, input, subject.device);
+  const at::Tensor input = at::randn(workload.shape_of(batch)).to(workload.device);
+  return variant.engine == "eager" ? eager_pass(model, variant, input, workload.device)
+                                   : engine_pass(model, variant, input, workload.device);
 }
 
-nn::Flops count_inference(const Subject& subject, int64_t batch) {
-  const config::Node config = prepared(subject, {});
-  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), {});
+nn::Flops count_inference(const Workload& workload, int64_t batch) {
+  const config::Node config = prepared(workload, {});
+  const std::shared_ptr<nn::Model> model = make_model(workload, config.at("task.model"), {});
   const at::NoGradGuard no_grad;
-  const at::Tensor input = at::zeros(subject.shape_of(batch)).to(subject.device);
+  const at::Tensor input = at::zeros(workload.shape_of(batch)).to(workload.device);
   return nn::count_flops([&] { model->all(input); });
 }
 

@@ -87,14 +87,14 @@ bool is_of_memory(const std::exception& error) {
 
 class Rows {
  public:
-  Rows(int64_t batch, const perf::Repeats& repeats, const Costs& costs, const Work& work)
-      : batch_(batch), repeats_(repeats), costs_(costs), work_(work) {}
+  Rows(int64_t batch, const perf::Repeats& repeats, const Costs& costs, const Prepare& prepare)
+      : batch_(batch), repeats_(repeats), costs_(costs), prepare_(prepare) {}
 
   /// Takes the results that other variants' results are compared with, where the usual variant
   /// gets no row of its own.
   void expect(const Variant& usual) {
     try {
-      expected_ = work_(usual, batch_)({0, 1}).results;
+      expected_ = prepare_(usual, batch_)({0, 1}).results;
     } catch (const std::exception& error) {
       if (!is_of_memory(error)) throw;
       log::debug("nothing to compare with: {}", reason_of(error));
@@ -104,7 +104,7 @@ class Rows {
   void add(const Variant& variant) {
     const std::string name = variant.name();
     try {
-      const Ready ready = work_(variant, batch_);
+      const Ready ready = prepare_(variant, batch_);
       Measured measured = run(ready);
       if (variant.is_usual() && expected_.empty()) expected_ = std::move(measured.results);
       Node row = row_of(measured, variant, batch_, costs_, expected_);
@@ -157,7 +157,7 @@ class Rows {
     perf::Times behind = *before_;
     try {
       behind = kept_ ? kept_({std::min<int64_t>(repeats_.warmup, 1), repeats_.timed}).times
-                     : work_(first_, batch_)(repeats_).times;
+                     : prepare_(first_, batch_)(repeats_).times;
     } catch (const std::exception& error) {
       if (!is_of_memory(error)) throw;
     }
@@ -179,7 +179,7 @@ class Rows {
   int64_t batch_;
   const perf::Repeats& repeats_;
   const Costs& costs_;
-  const Work& work_;
+  const Prepare& prepare_;
   std::vector<at::Tensor> expected_;
   Variant first_;
   Ready kept_;  // first_
@@ -211,8 +211,8 @@ Node measure_rows(std::vector<Variant> variants,
                   int64_t batch,
                   const perf::Repeats& repeats,
                   const Costs& costs,
-                  const Work& work) {
-  Rows all(batch, repeats, costs, work);
+                  const Prepare& prepare) {
+  Rows all(batch, repeats, costs, prepare);
   if (!variants.at(0).is_usual()) all.expect({});
   for (const Variant& variant : variants) all.add(variant);
   if (!together) return all.rows;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/benchmark/subject.h"
+#include "app/benchmark/workload.h"
 #include "nn/flop_counter.h"
 #include "perf/machine_load.h"
 #include "perf/roofline.h"
@@ -31,13 +31,13 @@ config::Node node_of(const perf::MachineLoad& load);
 /// times, so that a machine that slows down widens the range; where the two times differ beyond
 /// the noise, one warning says so. A variant that takes more than four times the first one's time
 /// is run three times only. A row without figures has `error` (the reason) and `is_out_of_memory`.
-/// With `together`, best_together() is measured last. Throws: what `work` throws, except where
+/// With `together`, best_together() is measured last. Throws: what `prepare` throws, except where
 /// memory runs out, or where an option (not the first) does not work here.
 config::Node measure_rows(std::vector<Variant> variants,
                           bool together,
                           int64_t batch,
                           const perf::Repeats& repeats,
                           const Costs& costs,
-                          const Work& work);
+                          const Prepare& prepare);
 
 }  // namespace cytra::app

@@ -37,12 +37,12 @@ Node service_count(int64_t value) {
   return Node::make_integer(value);
 }
 
-BatchingService::Model service_model(const Subject& subject, const Variant& variant) {
-  const Node config = prepared(subject, variant);
-  const std::shared_ptr<nn::Model> model = make_model(subject, config.at("task.model"), variant);
+BatchingService::Model service_model(const Workload& workload, const Variant& variant) {
+  const Node config = prepared(workload, variant);
+  const std::shared_ptr<nn::Model> model = make_model(workload, config.at("task.model"), variant);
   const device::Precision precision = device::precision_of(variant.precision);
   if (precision.parameters != at::kFloat) nn::cast(*model, precision.parameters);
-  return [model, precision, device = subject.device](const at::Tensor& images) {
+  return [model, precision, device = workload.device](const at::Tensor& images) {
     const device::Autocast autocast(precision, device.type());
     const at::Tensor answer = model->all(images.to(precision.parameters))[0];
     device::synchronize(device);  // a request is answered when its values are there
@@ -124,10 +124,10 @@ Node service_row(const ServiceAnswers& answers,
 }
 
 /// Images/s when all images of a batch are there at once: the median of ten runs.
-double offline_rate(const BatchingService::Model& model, const Subject& subject, int64_t batch) {
+double offline_rate(const BatchingService::Model& model, const Workload& workload, int64_t batch) {
   const at::NoGradGuard no_grad;
-  const at::Tensor images = at::randn(subject.shape_of(batch)).to(subject.device);
-  const perf::Times times = perf::measure([&] { model(images); }, {2, 10}, subject.device);
+  const at::Tensor images = at::randn(workload.shape_of(batch)).to(workload.device);
+  const perf::Times times = perf::measure([&] { model(images); }, {2, 10}, workload.device);
   return 1e3 * static_cast<double>(batch) / times.median();
 }
 
@@ -144,17 +144,17 @@ std::vector<double> poisson_arrivals(int64_t count, double rate, uint64_t seed) 
   return times;
 }
 
-Node measure_service(const Subject& subject, const Variant& variant, const ServiceLoads& loads) {
-  const BatchingService::Model model = service_model(subject, variant);
-  const std::vector<int64_t> shape{subject.shape.begin() + 1, subject.shape.end()};
+Node measure_service(const Workload& workload, const Variant& variant, const ServiceLoads& loads) {
+  const BatchingService::Model model = service_model(workload, variant);
+  const std::vector<int64_t> shape{workload.shape.begin() + 1, workload.shape.end()};
   at::manual_seed(0);
-  const at::Tensor image = at::randn(subject.shape_of(1)).to(subject.device);
+  const at::Tensor image = at::randn(workload.shape_of(1)).to(workload.device);
   pipelines::BatchingOptions options;
   options.max_batch_size = loads.max_batch_size;
   BatchingService service(model, options);
   const std::map<int64_t, double> seconds = service.warm_up(shape, image.options());
   const int64_t full = service.full_size(shape, image.options());
-  const double capacity = offline_rate(model, subject, full);
+  const double capacity = offline_rate(model, workload, full);
   const auto count_of = [&](double rate) {
     return std::max<int64_t>(kFewestRequests, std::llround(rate * loads.seconds));
   };

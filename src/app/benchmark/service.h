@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/benchmark/subject.h"
+#include "app/benchmark/workload.h"
 
 namespace cytra::app {
 
@@ -25,7 +25,7 @@ std::vector<double> poisson_arrivals(int64_t count, double rate, uint64_t seed);
 /// requests as there is room for) and `loads` by percent. A load: `offered_per_s`,
 /// `answered_per_s`, `p50_ms`, `p95_ms`, `p99_ms`, `max_ms` from the planned time of a request to
 /// its answer, `histogram_ms` (upper ends and counts), `mean_batch`, `requests`, `rejected`.
-config::Node measure_service(const Subject& subject,
+config::Node measure_service(const Workload& workload,
                              const Variant& variant,
                              const ServiceLoads& loads);
 

@@ -70,13 +70,13 @@ at::Tensor target_of(const data::TargetMeaning& meaning, const std::vector<int64
 }
 
 /// A batch for the task: random images, and the targets of each of its parts.
-data::Batch make_batch(const Subject& subject,
+data::Batch make_batch(const Workload& workload,
                        training::Task& task,
                        int64_t batch,
                        c10::ScalarType type) {
-  const Node& config = subject.config.at("task");
+  const Node& config = workload.config.at("task");
   const std::string x_key = task.x_key();
-  const std::vector<int64_t> shape = subject.shape_of(batch), size(shape.begin() + 2, shape.end());
+  const std::vector<int64_t> shape = workload.shape_of(batch), size(shape.begin() + 2, shape.end());
   const at::Tensor images = at::randn(shape);
   data::Sample sample;
   sample.id = "a random image";
@@ -98,7 +98,7 @@ data::Batch make_batch(const Subject& subject,
   for (const auto& [key, tensor] : sample.tensors) {
     const at::Tensor all =
         key == x_key ? images : at::stack(std::vector<at::Tensor>(batch, tensor));
-    made.tensors[key] = all.to(at::kFloat).to(subject.device);
+    made.tensors[key] = all.to(at::kFloat).to(workload.device);
   }
   training::cast(made, type);
   return made;
@@ -107,16 +107,16 @@ data::Batch make_batch(const Subject& subject,
 /// A training before its first step.
 class Step {
  public:
-  Step(const Subject& subject, const Variant& variant, int64_t batch)
-      : config_(prepared(subject, variant)),
-        device_(subject.device),
+  Step(const Workload& workload, const Variant& variant, int64_t batch)
+      : config_(prepared(workload, variant)),
+        device_(workload.device),
         options_(config::parse<training::TrainerOptions>(config_.at("trainer"))),
         precision_(device::precision_of(variant.precision)),
         scaler_(options_.grad_scaler, precision_.needs_scaling(), device_) {
     at::manual_seed(0);
     task_ = make<training::Task>(config_.at("task"));
     nn::Model& model = task_->model();
-    if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, model, true);
+    if (!workload.checkpoint.empty()) nn::load_weights(workload.checkpoint, model, true);
     if (precision_.parameters != at::kFloat) nn::cast(model, precision_.parameters);
     nn::place(model, device_, device::uses_tensor_cores(variant.precision, device_));
     model.train();
@@ -126,7 +126,7 @@ class Step {
     if (variant.engine != "eager" && compiled_ == nullptr)
       throw ConfigError("a step as a CUDA graph needs a GPU");
     at::manual_seed(0);
-    batch_ = make_batch(subject, *task_, batch, precision_.parameters);
+    batch_ = make_batch(workload, *task_, batch, precision_.parameters);
   }
 
   at::Tensor loss() { return loss_of(batch_); }
@@ -187,8 +187,8 @@ class Step {
 
 }  // namespace
 
-Ready prepare_training(const Subject& subject, const Variant& variant, int64_t batch) {
-  const auto step = std::make_shared<Step>(subject, variant, batch);
+Ready prepare_training(const Workload& workload, const Variant& variant, int64_t batch) {
+  const auto step = std::make_shared<Step>(workload, variant, batch);
   const auto losses = std::make_shared<std::vector<at::Tensor>>();  // of the first steps
   const auto run = [step, losses] {
     const at::Tensor loss = step->run();
@@ -196,7 +196,7 @@ Ready prepare_training(const Subject& subject, const Variant& variant, int64_t b
       losses->push_back(loss.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true));
   };
   for (int64_t i = 0; step->is_compiled() && i < kStepsToCompile; ++i) run();
-  return [run, losses, device = subject.device](const perf::Repeats& repeats) {
+  return [run, losses, device = workload.device](const perf::Repeats& repeats) {
     Measured measured;
     device::reset_peak_memory(device);
     measured.times = perf::measure(run, repeats, device);
@@ -206,14 +206,14 @@ Ready prepare_training(const Subject& subject, const Variant& variant, int64_t b
   };
 }
 
-void watch_training(const Subject& subject, const Variant& variant, int64_t batch) {
-  Step(subject, variant, batch).watch(subject.forbid_transfers);
+void watch_training(const Workload& workload, const Variant& variant, int64_t batch) {
+  Step(workload, variant, batch).watch(workload.forbid_transfers);
 }
 
-nn::Flops count_training(const Subject& subject, int64_t batch) {
+nn::Flops count_training(const Workload& workload, int64_t batch) {
   Variant plain;
   plain.gradient_checkpointing = false;
-  Step step(subject, plain, batch);
+  Step step(workload, plain, batch);
   return nn::count_flops([&] { step.loss(); });
 }
 

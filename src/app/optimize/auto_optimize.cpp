@@ -148,37 +148,37 @@ class Search {
  private:
   const Trials& trials_;
   double seconds_;
-  Trials::Measured newest_;  // of best_
+  Trials::Figures newest_;  // of best_
   Facts start_;
   Changes best_;
 };
 
 /// The file that gets the settings: a choice of the group performance.
-struct Target {
+struct SettingsFile {
   std::string path, choice;
 };
 
 /// Finds the file's place before the long search. Throws: ConfigError when the file can't be
 /// written, or is the user's.
-Target target_of(const cli::Run& run, c10::Device device) {
-  Target target;
-  target.choice = std::string("auto_") + device::backend_of(device).name;
+SettingsFile settings_file(const cli::Run& run, c10::Device device) {
+  SettingsFile file;
+  file.choice = std::string("auto_") + device::backend_of(device).name;
   const std::string folder = run.config_folders.back() + "/performance";
-  target.path = folder + "/" + target.choice + ".yaml";
+  file.path = folder + "/" + file.choice + ".yaml";
   try {
     make_folders(folder);
-    const AtomicFile probe(target.path);
+    const AtomicFile probe(file.path);
   } catch (const ConfigError& error) {
     throw ConfigError(
         fmt::format("{}; --config-dir FOLDER names a folder of yours for it", error.what()));
   }
-  if (std::filesystem::exists(target.path) && !starts_with(read_file(target.path), kProfileHead)) {
+  if (std::filesystem::exists(file.path) && !starts_with(read_file(file.path), kProfileHead)) {
     throw ConfigError(
         fmt::format("{} is not of --auto-optimize; rename it, or let --config-dir FOLDER name "
                     "another folder",
-                    target.path));
+                    file.path));
   }
-  return target;
+  return file;
 }
 
 /// Every setting that was searched for, with its best value.
@@ -194,8 +194,11 @@ Changes all_settings(const Trials& trials, const Changes& best) {
   return all;
 }
 
-std::string file_text(
-    const Trials& trials, const Target& target, const Changes& settings, double rate, double gain) {
+std::string file_text(const Trials& trials,
+                      const std::string& choice,
+                      const Changes& settings,
+                      double rate,
+                      double gain) {
   ExperimentFile file;
   for (const auto& [key, value] : trials.value("performance").map)
     file.set("performance." + key, value);
@@ -210,7 +213,7 @@ std::string file_text(
       device::describe(trials.device()),
       rate,
       gain,
-      target.choice,
+      choice,
       file.text());
 }
 
@@ -231,7 +234,7 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   constexpr double kRuns = 40;  // about so many runs: two for what is no gain, 2 * kPairs for a
                                 // gain
   const Trials trials(std::move(run), config);
-  const Target target = target_of(trials.run(), trials.device());
+  const SettingsFile file = settings_file(trials.run(), trials.device());
   log::info("trying settings on {}, {:g} s each",
             device::describe(trials.device()),
             config.optimize.seconds / kRuns);
@@ -246,22 +249,22 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   const std::optional<Tried> lower = search.try_lower_precision();
   const double gain = search.compare();
   const Changes settings = all_settings(trials, search.best());
-  write_file(target.path, file_text(trials, target, settings, search.rate(), gain));
+  write_file(file.path, file_text(trials, file.choice, settings, search.rate(), gain));
   load.report("optimize");
 
-  Changes explicit_ones = without_effect(trials.run(), target.choice, settings);
+  Changes explicit_ones = without_effect(trials.run(), file.choice, settings);
   if (!explicit_ones.empty()) {
     log::info("the experiment or the command line sets {} otherwise, which wins: say so",
               text_of(trials.run(), explicit_ones));
   }
-  const std::string again = train_command(trials.run(), explicit_ones, target.choice);
+  const std::string again = train_command(trials.run(), explicit_ones, file.choice);
   if (search.best().empty()) {
     log::info("nothing that was tried is faster: the file holds the settings as they are");
   } else {
     log::info("{:.2f} times as fast; train with it:  {}", gain, again);
   }
   cli::Results results(trials.run().json);
-  results.add("file", target.path);
+  results.add("file", file.path);
   for (const auto& [key, value] : settings) results.add(key, value);
   results.add("images_per_second", search.rate());
   results.add("measured_gain", gain);

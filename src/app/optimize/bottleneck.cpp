@@ -139,12 +139,12 @@ void advise_computing(const Facts& facts, std::vector<Advice>& advice) {
 
 }  // namespace
 
-Shares shares_of(const StepTimes& times) {
-  Shares shares{times.data_s + times.loader_s,
-                times.transfer_s,
-                times.sync_s + of_callbacks(times) + times.anomaly_s,
-                rest_of(times) + times.fixed_s,
-                std::max(0.0, times.compute_s - times.fixed_s - times.anomaly_s - times.loader_s)};
+Shares StepTimes::shares() const {
+  Shares shares{data_s + loader_s,
+                transfer_s,
+                sync_s + of_callbacks(*this) + anomaly_s,
+                rest_of(*this) + fixed_s,
+                std::max(0.0, compute_s - fixed_s - anomaly_s - loader_s)};
   const double all = shares.data + shares.transfer + shares.sync + shares.launch + shares.compute;
   if (all <= 0) return {};
   for (double* share :
@@ -169,18 +169,16 @@ const char* name_of(Bound bound) {
   return names.at(static_cast<std::size_t>(bound));
 }
 
-double share_of(const Shares& shares, Bound bound) {
-  const std::array all{shares.data, shares.transfer, shares.sync, shares.launch, shares.compute};
+double Shares::of(Bound bound) const {
+  const std::array all{data, transfer, sync, launch, compute};
   return all.at(static_cast<std::size_t>(bound));
 }
 
-Bound bound_of(const Shares& shares) {
+Bound Shares::bound() const {
   const auto avoidable = {Bound::data, Bound::transfer, Bound::sync, Bound::launch};
-  const Bound largest =
-      *std::max_element(avoidable.begin(), avoidable.end(), [&](Bound a, Bound b) {
-        return share_of(shares, a) < share_of(shares, b);
-      });
-  return share_of(shares, largest) >= kBound ? largest : Bound::compute;
+  const Bound largest = *std::max_element(
+      avoidable.begin(), avoidable.end(), [&](Bound a, Bound b) { return of(a) < of(b); });
+  return of(largest) >= kBound ? largest : Bound::compute;
 }
 
 std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {

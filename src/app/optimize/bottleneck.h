@@ -12,6 +12,18 @@
 
 namespace cytra::app {
 
+enum class Bound { data, transfer, sync, launch, compute };
+const char* name_of(Bound bound);  // "data-bound"
+
+/// Shares of the wall time; their sum is 1.
+struct Shares {
+  double data = 0, transfer = 0, sync = 0, launch = 0, compute = 0;
+
+  double of(Bound bound) const;
+  /// The largest share except computing, where it is a fifth of the time or more; else compute.
+  Bound bound() const;
+};
+
 /// Where the wall time of some training batches went, in seconds of all of them together.
 /// Validations and checkpoints are not in it.
 struct StepTimes {
@@ -27,23 +39,12 @@ struct StepTimes {
   std::map<std::string, double> callbacks_s;  // by their names
 
   double rate() const { return wall_s > 0 ? static_cast<double>(images) / wall_s : 0; }
+  Shares shares() const;
 };
-
-/// Shares of the wall time; their sum is 1.
-struct Shares {
-  double data = 0, transfer = 0, sync = 0, launch = 0, compute = 0;
-};
-Shares shares_of(const StepTimes& times);
 
 /// Sets times.loader_s: loading and computing share the cores of a CPU.
 struct Facts;
 void share_cores(const Facts& facts, StepTimes& times);
-
-enum class Bound { data, transfer, sync, launch, compute };
-const char* name_of(Bound bound);  // "data-bound"
-/// The largest share except computing, where it is a fifth of the time or more; else compute.
-Bound bound_of(const Shares& shares);
-double share_of(const Shares& shares, Bound bound);
 
 /// The time that one transform of an image takes on one thread.
 struct TransformTime {

@@ -254,7 +254,7 @@ Node Trials::value(const std::string& key) const {
   }
 }
 
-Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
+Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
   const Quiet quiet;
   cli::Run run;
   TrainConfig config = with_changes(run_, changes, run);
@@ -279,7 +279,7 @@ Trials::Measured Trials::measure(const Changes& changes, const How& how) const {
   if (const int signal = trainer.signal(); signal != 0)
     throw Interrupted("interrupted; nothing is kept", signal_exit_code(signal));
   close_loggers(loggers, trainer.state(), {}, "measured");
-  Measured measured;
+  Figures measured;
   measured.times = clock->times();
   if (measured.times.batches == 0) {
     throw ConfigError(

@@ -23,7 +23,8 @@ class Trials {
   Trials(const Trials&) = delete;
   Trials& operator=(const Trials&) = delete;
 
-  struct Measured {
+  /// What one run of the training gives.
+  struct Figures {
     StepTimes times;
     std::vector<double> losses;  // of the first steps
     Facts facts;
@@ -38,7 +39,7 @@ class Trials {
   };
   /// Runs and times the training. Throws: ConfigError and DataError as a training; Interrupted
   /// after a signal; MemoryError and what torch throws where memory runs out.
-  Measured measure(const Changes& changes, const How& how) const;
+  Figures measure(const Changes& changes, const How& how) const;
   const cli::Run& run() const { return run_; }
   c10::Device device() const { return device_; }
 

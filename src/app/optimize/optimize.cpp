@@ -22,8 +22,8 @@ using config::Node;
 
 const bool optimize_is_added = add_program<TrainConfig>("optimize");
 
-void show_shares(const Trials::Measured& measured, cli::Results& results) {
-  const Shares shares = shares_of(measured.times);
+void show_shares(const Trials::Figures& measured, cli::Results& results) {
+  const Shares shares = measured.times.shares();
   const std::vector<std::tuple<const char*, const char*, double>> parts{
       {"data", "waiting for images, or for cores that load them", shares.data},
       {"transfer", "copies to and from the GPU", shares.transfer},
@@ -54,7 +54,7 @@ void show_transforms(const Facts& facts) {
   log::info("{}", format_table(rows));
 }
 
-void show_operators(const Trials::Measured& measured, cli::Results& results) {
+void show_operators(const Trials::Figures& measured, cli::Results& results) {
   constexpr std::size_t kShown = 5;
   const bool gpu = measured.facts.is_on_gpu;
   std::vector<std::pair<double, std::string>> operators;
@@ -137,11 +137,12 @@ int detect(cli::Run run, const TrainConfig& config) {
   log::info("running the experiment for {:g} s on {}", seconds, device::describe(trials.device()));
   perf::warn_if_busy("optimize");
   const perf::MachineLoad load;
-  const Trials::Measured measured = trials.measure({}, {seconds / 2, true});
-  const Bound bound = bound_of(shares_of(measured.times));
+  const Trials::Figures measured = trials.measure({}, {seconds / 2, true});
+  const Shares shares = measured.times.shares();
+  const Bound bound = shares.bound();
   log::info("{}: {:.0f} % of the time; {:.1f} images/s",
             name_of(bound),
-            100 * share_of(shares_of(measured.times), bound),
+            100 * shares.of(bound),
             measured.times.rate());
   cli::Results results(trials.run().json);
   results.add("bottleneck", name_of(bound));

@@ -34,14 +34,14 @@ void StepClock::on_fit_start(training::Context& /*context*/) {
 void StepClock::on_epoch_start(training::Context& context) {
   if (context.state.epoch == 0) return;
   const bool is_early = fit_.seconds() < seconds_ / 2;
-  if (stage_ == Stage::timing && !has_passed_an_epoch_ && is_early) start_timing();
-  if (stage_ <= Stage::timing) has_passed_an_epoch_ = has_passed_an_epoch_ || is_early;
+  if (phase_ == Phase::timing && !has_passed_an_epoch_ && is_early) start_timing();
+  if (phase_ <= Phase::timing) has_passed_an_epoch_ = has_passed_an_epoch_ || is_early;
 }
 
 void StepClock::on_batch_start(training::Context& context) {
   if (!batch_) batch_ = *context.batch;
-  if (stage_ == Stage::recording) ++profiled_;
-  if (stage_ != Stage::timing) return;
+  if (phase_ == Phase::recording) ++profiled_;
+  if (phase_ != Phase::timing) return;
   times_.batches += 1;
   times_.images += images_of(*context.batch);
 }
@@ -51,10 +51,10 @@ void StepClock::on_step_end(training::Context& context) {
   ++steps_;
   const bool may_be_recorded =
       device::has_graphs(device_) && steps_ < kToRecord && fit_.seconds() < seconds_ / 2;
-  if (stage_ == Stage::warming && steps_ >= kWarmUp && !may_be_recorded) return start_timing();
-  if (stage_ == Stage::timing && times_.batches >= kFewest && timed_.seconds() >= seconds_) {
+  if (phase_ == Phase::warming && steps_ >= kWarmUp && !may_be_recorded) return start_timing();
+  if (phase_ == Phase::timing && times_.batches >= kFewest && timed_.seconds() >= seconds_) {
     stop_timing();
-    stage_ = records_ ? Stage::recording : Stage::done;
+    phase_ = records_ ? Phase::recording : Phase::done;
     if (records_) {
       perf::OperatorProfileOptions options;
       options.cuda = device::is_accelerator(device_);
@@ -62,11 +62,11 @@ void StepClock::on_step_end(training::Context& context) {
       profiler_->prepare();
       profiler_->start();
     }
-  } else if (stage_ == Stage::recording && profiled_ >= kRecorded) {
+  } else if (phase_ == Phase::recording && profiled_ >= kRecorded) {
     profiler_->stop(operators_, "");
-    stage_ = Stage::done;
+    phase_ = Phase::done;
   }
-  context.stop = stage_ == Stage::done;
+  context.stop = phase_ == Phase::done;
 }
 
 double StepClock::validation_s() const {
@@ -75,7 +75,7 @@ double StepClock::validation_s() const {
 
 void StepClock::start_timing() {
   device::synchronize(device_);
-  stage_ = Stage::timing;
+  phase_ = Phase::timing;
   times_ = {};
   apart_s_ = 0;
   timed_ = {};
@@ -89,16 +89,16 @@ void StepClock::stop_timing() {
 /// Stops listening: the training has ended, by this callback or earlier.
 void StepClock::stop_listening() {
   listening_.reset();
-  if (stage_ == Stage::timing) stop_timing();
-  if (stage_ == Stage::recording) profiler_->stop(operators_, "");
-  stage_ = Stage::done;
+  if (phase_ == Phase::timing) stop_timing();
+  if (phase_ == Phase::recording) profiler_->stop(operators_, "");
+  phase_ = Phase::done;
 }
 
 double* StepClock::slot(const std::string& scope) {
   constexpr std::string_view kCallbacks = "callbacks.";
   if (scope == "validation") return &validation_s_;
   if (scope == "checkpoint") return &apart_s_;
-  if (stage_ != Stage::timing) return nullptr;
+  if (phase_ != Phase::timing) return nullptr;
   if (scope == "data") return &times_.data_s;
   if (scope == "forward" || scope == "backward" || scope == "optimizer") return &times_.compute_s;
   if (scope.compare(0, kCallbacks.size(), kCallbacks) != 0) return nullptr;

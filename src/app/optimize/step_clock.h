@@ -38,7 +38,7 @@ class StepClock final : public training::Callback, public perf::ScopeListener {
   const std::optional<data::Batch>& batch() const { return batch_; }
 
  private:
-  enum class Stage { warming, timing, recording, done };
+  enum class Phase { warming, timing, recording, done };
   void begin(const char* name) override;
   void end() override;
   void start_timing();
@@ -49,7 +49,7 @@ class StepClock final : public training::Callback, public perf::ScopeListener {
   double seconds_;
   bool records_;
   c10::Device device_;
-  Stage stage_ = Stage::warming;
+  Phase phase_ = Phase::warming;
   Stopwatch fit_, timed_, scope_;
   int64_t steps_ = 0, profiled_ = 0, validated_ = 0, depth_ = 0;
   bool has_passed_an_epoch_ = false;

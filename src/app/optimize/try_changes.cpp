@@ -37,9 +37,9 @@ std::vector<std::string> overrides_of(const cli::Run& run, const Changes& change
 std::optional<Tried> try_changes(
     const Trials& trials, const Changes& before, const Changes& after, double seconds, Aim aim) {
   Tried tried;
-  Trials::Measured &now = tried.measured, was;
-  const auto time = [&](const Trials::Measured& measured) {  // seconds of an image; 0: none was
-                                                             // timed
+  Trials::Figures &now = tried.measured, was;
+  const auto time = [&](const Trials::Figures& measured) {  // seconds of an image; 0: none was
+                                                            // timed
     if (aim == Aim::validation) return measured.validation_s;
     return measured.times.rate() > 0 ? 1 / measured.times.rate() : 0;
   };

@@ -13,7 +13,7 @@ namespace cytra::app {
 struct Tried {
   perf::Verdict verdict;       // on the time of an image
   double loss_difference = 0;  // relative, of the mean of the first steps; 0: the batches differ
-  Trials::Measured measured;   // the last run with it
+  Trials::Figures measured;    // the last run with it
 };
 enum class Aim { training, validation };  // whose time is compared
 

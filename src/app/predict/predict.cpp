@@ -355,7 +355,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   const training::ProcessPlace place = place_of(shared, device);
   std::optional<StartOfWork> start;
   if (place.rank == 0) start.emplace("the first image");
-  std::optional<Stage> stage(std::in_place, "loading the model");
+  std::optional<Spinner> spinner(std::in_place, "loading the model");
   device = device_of(place, device);  // also for everything below that asks for the accelerator
   const inference::Subject subject =
       inference::load_subject(config, device, config.trainer.precision);
@@ -370,7 +370,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   const std::vector<HeadPredictor> heads =
       inference::predictors_of(subject, config, config.predict.heads, options);
   for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);
-  stage.reset();
+  spinner.reset();
   return run_in_processes(place, device, shared.process_timeout_s, [&](OwnProcess& self) {
     return predict_with(self, std::move(run), config, subject.precision, heads);
   });

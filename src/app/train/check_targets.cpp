@@ -52,10 +52,10 @@ Looked look(const Setup& setup,
   int64_t voxels = 0, done = 0;
   for (int64_t k = 0; k < chosen && voxels < kMostVoxels; ++k) {
     try {
-      data::Stage stage{nullptr};
-      data::Sample sample = pipeline.load(static_cast<std::size_t>(k * count / chosen), stage);
+      data::CurrentTransform current{nullptr};
+      data::Sample sample = pipeline.load(static_cast<std::size_t>(k * count / chosen), current);
       Rng rng(0);
-      pipeline.transform(sample, rng, stage);
+      pipeline.transform(sample, rng, current);
       for (std::size_t m = 0; m < meanings.size(); ++m) {
         const TargetMeaning& meaning = meanings[m];
         const at::Tensor& image = sample.stored(meaning.image_key);

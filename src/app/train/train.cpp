@@ -200,7 +200,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   const bool is_first = processes.is_first();
   std::optional<StartOfWork> start;
   if (is_first) start.emplace("the first step");
-  std::optional<Stage> stage(std::in_place, "reading the data");
+  std::optional<Spinner> spinner(std::in_place, "reading the data");
   CommonPaths common;
   if (is_first) {
     common.checkpoint = checkpoint_of(config.checkpoint, run);
@@ -225,7 +225,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
     for (const std::string& problem : check_targets(setup, kCheckedImages))
       log::warn("{}", problem);
   }
-  stage.emplace("preparing the training");
+  spinner.emplace("preparing the training");
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;
   Node kept_config = config::keep_environment(run.config, run.composed);
@@ -243,7 +243,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
     kept_config = config::keep_environment(run.config, run.composed);
     kept_config.set("trained_on", identity);
   }
-  stage.reset();
+  spinner.reset();
   processes.send(text_of(common, run));
   const Loggers loggers = make_loggers(config, is_first);
   training::Trainer trainer(config.trainer,

@@ -7,12 +7,12 @@ namespace cytra::data {
 namespace {
 
 /// A transform that changes nothing.
-struct Kept : KeyOptions {
+struct Identity : KeyOptions {
   static constexpr bool kIsPointwise = true;
   at::Tensor operator()(const at::Tensor& image) const { return image; }
 };
 
-struct Typed : Kept {
+struct Typed : Identity {
   std::vector<std::string> dtype;
   template <class V>
   void visit(V& v) {
@@ -53,7 +53,7 @@ struct EnsureTyped : ToTensord {
 };
 CYTRA_REGISTER(Transform, PerKey<EnsureTyped>, "EnsureTyped");
 
-struct ToDeviced : Kept {
+struct ToDeviced : Identity {
   std::string device = "cpu";
   template <class V>
   void visit(V& v) {
@@ -64,7 +64,7 @@ struct ToDeviced : Kept {
 };
 CYTRA_REGISTER(Transform, PerKey<ToDeviced>, "ToDeviced");
 
-struct MetaTensord : Kept {
+struct MetaTensord : Identity {
   template <class V>
   void visit(V& v) {
     KeyOptions::visit(v);
@@ -73,7 +73,7 @@ struct MetaTensord : Kept {
 };
 CYTRA_REGISTER(Transform, PerKey<MetaTensord>, "ToMetaTensord", "FromMetaTensord");
 
-CYTRA_REGISTER(Transform, PerKey<Kept>, "Identityd");
+CYTRA_REGISTER(Transform, PerKey<Identity>, "Identityd");
 
 }  // namespace
 }  // namespace cytra::data

@@ -57,7 +57,7 @@ std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
     const at::NoGradGuard no_grad;
     const c10::InferenceMode no_inference_mode(false);  // the tracer needs version counters
     return exporting::to_torchscript(
-        exporting::Forwards(model.forward), windows_to_trace(example.narrow(0, 0, count)), {});
+        exporting::Forward(model.forward), windows_to_trace(example.narrow(0, 0, count)), {});
   };
   task.shape = example.sizes().vec();
   task.shape[0] = count;

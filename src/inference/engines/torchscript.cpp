@@ -26,7 +26,7 @@ class TorchScript final : public FixedEngine {
  private:
   c10::ScalarType type_;
   int64_t count_;
-  exporting::Forwards forward_;
+  exporting::Forward forward_;
 };
 
 /// The rank; 0 on a CPU, as a trace has ATen's instance norm, which takes longer than ours.

@@ -10,9 +10,9 @@ Tensor windows_to_trace(const Tensor& example) {
   return at::arange(example.numel(), example.options()).sin_().view(example.sizes());
 }
 
-exporting::Forwards traced(const EngineModel& model,
-                           const EngineOptions& options,
-                           const Tensor& example) {
+exporting::Forward traced(const EngineModel& model,
+                          const EngineOptions& options,
+                          const Tensor& example) {
   const at::NoGradGuard no_grad;
   const c10::InferenceMode no_inference_mode(false);  // the tracer needs version counters
   const device::Precision precision = precision_of(options);
@@ -22,7 +22,7 @@ exporting::Forwards traced(const EngineModel& model,
     for (Tensor& output : outputs) output = output.to(at::kFloat);
     return outputs;
   };
-  return exporting::compile(exporting::Forwards(forward), windows_to_trace(example));
+  return exporting::compile(exporting::Forward(forward), windows_to_trace(example));
 }
 
 }  // namespace cytra::inference

@@ -10,8 +10,8 @@ Tensor windows_to_trace(const Tensor& example);
 
 /// Traces and optimises the model for the example's shape, in the precision of the options, with
 /// float32 outputs.
-exporting::Forwards traced(const EngineModel& model,
-                           const EngineOptions& options,
-                           const Tensor& example);
+exporting::Forward traced(const EngineModel& model,
+                          const EngineOptions& options,
+                          const Tensor& example);
 
 }  // namespace cytra::inference

@@ -160,7 +160,7 @@ class Compiled {
 
 }  // namespace
 
-Program open_aoti(const std::string& path) {
+ImportedModel open_aoti(const std::string& path) {
   const auto sources = unpack(path, ".wrapper.cpp"), facts = unpack(path, "_metadata.json");
   if (sources.size() != 1 || facts.empty())
     throw DataError(
@@ -170,7 +170,7 @@ Program open_aoti(const std::string& path) {
   const config::Node known = config::parse_json(facts.begin()->second, path);
   expect_processor(path, known.get<std::string>("AOTI_CPU_ISA", ""));
 
-  Program program;
+  ImportedModel imported;
   const std::string folder = file.substr(0, file.rfind('/'));
   const auto device = known.get<std::string>("AOTI_DEVICE_KEY", "cpu");
   provide_libtorch(device);
@@ -183,17 +183,17 @@ Program open_aoti(const std::string& path) {
     throw DataError(
         fmt::format("{}: a compiled model that can't be loaded: {}", path, brief(error)));
   }
-  if (extents[1].is_fixed()) program.in_channels = extents[1].least;
-  program.spatial_dims = static_cast<int64_t>(extents.size()) - 2;
+  if (extents[1].is_fixed()) imported.in_channels = extents[1].least;
+  imported.spatial_dims = static_cast<int64_t>(extents.size()) - 2;
   if (std::all_of(extents.begin() + 2, extents.end(), [](const Extent& e) { return e.is_fixed(); }))
     for (auto extent = extents.begin() + 2; extent != extents.end(); ++extent)
-      program.window.push_back(extent->least);
-  program.fingerprint = io::fingerprint(file + source);  // its name is a hash of the code
-  program.forward = [compiled](const at::Tensor& windows) { return compiled->run(windows); };
-  program.place = [compiled](c10::Device device, bool /*on_tensor_cores*/) {
+      imported.window.push_back(extent->least);
+  imported.fingerprint = io::fingerprint(file + source);  // its name is a hash of the code
+  imported.forward = [compiled](const at::Tensor& windows) { return compiled->run(windows); };
+  imported.place = [compiled](c10::Device device, bool /*on_tensor_cores*/) {
     compiled->expect_device(device);
   };
-  return program;
+  return imported;
 }
 
 }  // namespace cytra::inference

@@ -2,10 +2,10 @@
 // AOTInductor packages, written by torch._inductor.aoti_compile_and_package.
 #include <string>
 
-#include "inference/imported/program.h"
+#include "inference/imported/imported_model.h"
 
 namespace cytra::inference {
 
-Program open_aoti(const std::string& path);
+ImportedModel open_aoti(const std::string& path);
 
 }  // namespace cytra::inference

@@ -188,25 +188,25 @@ bool is_multilabel(const BundleConfig& bundle) {
 }
 
 /// Opens a network that is registered here with the bundle's weights.
-void open_network(Program& program, Node definition, const std::string& weights) {
+void open_network(ImportedModel& imported, Node definition, const std::string& weights) {
   if (own_target(definition) == "DynUNet" && !definition.has("filters"))
     definition.set("filters", Node());  // MONAI's default has more filters than ours
   const std::shared_ptr<nn::Model> network = make<nn::Model>(definition);
   nn::load_weights(weights, *network, true);
   network->eval();
   for (at::Tensor& parameter : network->parameters()) parameter.requires_grad_(false);
-  program.fingerprint = nn::fingerprint_of(*network, definition);
-  program.divisor = network->divisor();
-  std::reverse(program.divisor.begin(), program.divisor.end());
-  program.place = [network](c10::Device device, bool on_tensor_cores) {
+  imported.fingerprint = nn::fingerprint_of(*network, definition);
+  imported.divisor = network->divisor();
+  std::reverse(imported.divisor.begin(), imported.divisor.end());
+  imported.place = [network](c10::Device device, bool on_tensor_cores) {
     nn::place(*network, device, on_tensor_cores);
   };
-  program.forward = [network](const at::Tensor& windows) { return network->all(windows); };
+  imported.forward = [network](const at::Tensor& windows) { return network->all(windows); };
 }
 
 }  // namespace
 
-Program open_bundle(const std::string& path) {
+ImportedModel open_bundle(const std::string& path) {
   std::error_code ignored;
   const fs::path folder = path;
   if (!fs::is_directory(folder, ignored))
@@ -235,28 +235,28 @@ Program open_bundle(const std::string& path) {
     }
   }
   const BundleConfig bundle(std::move(settings));
-  Program program;
+  ImportedModel imported;
   const fs::path script = folder / "models" / "model.ts", weights = folder / "models" / "model.pt";
   for (const fs::path& file : {script, weights}) {
     if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))
       throw DataError(file.string() + ": a folder, pipe, socket or device, expected a file");
   }
   if (fs::exists(script, ignored)) {
-    program = open_torchscript(script.string());
-    program.torchscript = nullptr;  // it does not turn the axes
-    program.config = Node::make_map();
+    imported = open_torchscript(script.string());
+    imported.torchscript = nullptr;  // it does not turn the axes
+    imported.config = Node::make_map();
   } else if (fs::exists(weights, ignored) && bundle.has("network_def")) {
-    open_network(program, bundle.get("network_def"), weights.string());
+    open_network(imported, bundle.get("network_def"), weights.string());
   } else {
     throw DataError(path +
                     ": neither models/model.ts nor models/model.pt with network_def in "
                     "configs/inference.json");
   }
-  program.spatial_dims = dims;
-  program.in_channels = image.get<int64_t>("num_channels");
+  imported.spatial_dims = dims;
+  imported.in_channels = image.get<int64_t>("num_channels");
   std::vector<int64_t> order{0, 1};
   for (int64_t d = dims; d > 0; --d) order.push_back(d + 1);
-  program.forward = [order, run = std::move(program.forward)](const at::Tensor& windows) {
+  imported.forward = [order, run = std::move(imported.forward)](const at::Tensor& windows) {
     std::vector<at::Tensor> outputs = run(windows.permute(order).contiguous());
     for (at::Tensor& output : outputs) output = output.permute(order).contiguous();
     return outputs;
@@ -274,13 +274,13 @@ Program open_bundle(const std::string& path) {
   task.set("y_key", Node::make_string("pred"));
   task.set("multilabel", Node::make_boolean(is_multilabel(bundle)));
   task.set("inference_args", window_args(bundle.get("inferer"), dims));
-  program.config.set("task", std::move(task));
+  imported.config.set("task", std::move(task));
   if (!list.list.empty()) {
     transforms.set("valid", std::move(list));
     data.set("transforms", std::move(transforms));
-    program.config.set("data", std::move(data));
+    imported.config.set("data", std::move(data));
   }
-  return program;
+  return imported;
 }
 
 }  // namespace cytra::inference

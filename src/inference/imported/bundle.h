@@ -2,12 +2,12 @@
 // MONAI's bundles.
 #include <string>
 
-#include "inference/imported/program.h"
+#include "inference/imported/imported_model.h"
 
 namespace cytra::inference {
 
 /// Opens a bundle and converts its transforms, sliding window and classes to ours. Throws:
 /// ConfigError with the place of what is not known here.
-Program open_bundle(const std::string& path);
+ImportedModel open_bundle(const std::string& path);
 
 }  // namespace cytra::inference

@@ -32,12 +32,12 @@ void set_default(Node& node, const std::string& key, Node value) {
   set_default(*child, key.substr(dot + 1), std::move(value));
 }
 
-/// Runs a program on noise.
+/// Runs an imported model on noise.
 class Trial {
  public:
   Trial(const Forward& forward, int64_t channels) : forward_(forward), channels_(channels) {}
 
-  /// Whether the program takes a window of these sides, and returns one that fits in its place.
+  /// Whether the model takes a window of these sides, and returns one that fits in its place.
   bool fits(const Sides& sides) {
     Sides shape{1, channels_};
     shape.insert(shape.end(), sides.begin(), sides.end());
@@ -115,13 +115,13 @@ std::string brief(const std::exception& error) {
 }
 
 LoadedModel complete(const std::string& path,
-                     Program program,
+                     ImportedModel imported,
                      const std::optional<std::string>& config) {
   LoadedModel model;
   model.path = path;
-  model.config = config ? config::load_run_config(*config, true) : std::move(program.config);
-  model.in_channels = model.config.get<int64_t>("task.model.in_channels", program.in_channels);
-  model.spatial_dims = model.config.get<int64_t>("task.model.spatial_dims", program.spatial_dims);
+  model.config = config ? config::load_run_config(*config, true) : std::move(imported.config);
+  model.in_channels = model.config.get<int64_t>("task.model.in_channels", imported.in_channels);
+  model.spatial_dims = model.config.get<int64_t>("task.model.spatial_dims", imported.spatial_dims);
   for (const auto& [key, value] : {std::pair("in_channels", model.in_channels),
                                    std::pair("spatial_dims", model.spatial_dims)}) {
     if (value > 0) continue;
@@ -149,15 +149,15 @@ LoadedModel complete(const std::string& path,
                     kMostChannels));
   }
   const auto dims = static_cast<std::size_t>(model.spatial_dims);
-  Trial trial(program.forward, model.in_channels);
+  Trial trial(imported.forward, model.in_channels);
   Fitting fitting;
   if (const Node* given = model.config.find("task.model.divisor"); given != nullptr) {
     fitting.divisor = given->as<Sides>();
     if (fitting.divisor.size() == 1) fitting.divisor.resize(dims, fitting.divisor[0]);
-  } else if (!program.divisor.empty()) {
-    fitting.divisor = program.divisor;
-  } else if (!program.window.empty()) {
-    fitting = {program.window, true};
+  } else if (!imported.divisor.empty()) {
+    fitting.divisor = imported.divisor;
+  } else if (!imported.window.empty()) {
+    fitting = {imported.window, true};
   } else {
     fitting = find_divisor(trial, dims);
   }
@@ -196,10 +196,10 @@ LoadedModel complete(const std::string& path,
   else
     set_default(all, "patch_shape", Node::make_list());
   set_default(all, "task.inference_args.roi_size", Node::make_list(window));
-  model.fingerprint = program.fingerprint;
-  model.torchscript = std::move(program.torchscript);
-  model.place = std::move(program.place);
-  model.forward = [path, run = std::move(program.forward)](const at::Tensor& windows) {
+  model.fingerprint = imported.fingerprint;
+  model.torchscript = std::move(imported.torchscript);
+  model.place = std::move(imported.place);
+  model.forward = [path, run = std::move(imported.forward)](const at::Tensor& windows) {
     try {
       return run(windows);
     } catch (const Error&) {

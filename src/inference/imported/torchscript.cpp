@@ -152,25 +152,25 @@ std::string fingerprint_of_file(const std::string& path) {
   });
 }
 
-Program open_torchscript(const std::string& path) {
+ImportedModel open_torchscript(const std::string& path) {
   std::unordered_map<std::string, std::string> files{{"config", ""}};
   jit::Module module = load_torchscript(path, files);
   const std::shared_ptr<jit::Graph> graph = module.get_method("forward").graph();
 
-  Program program;
+  ImportedModel imported;
   if (const at::Tensor kernel = first_kernel(module, *graph); kernel.defined()) {
-    program.in_channels = kernel.size(1);
-    program.spatial_dims = kernel.dim() - 2;
+    imported.in_channels = kernel.size(1);
+    imported.spatial_dims = kernel.dim() - 2;
   }
   if (!files.at("config").empty())  // export_model's
-    program.config = config::parse_yaml(files.at("config"), path + " (config)");
-  program.fingerprint = fingerprint_of_file(path);
+    imported.config = config::parse_yaml(files.at("config"), path + " (config)");
+  imported.fingerprint = fingerprint_of_file(path);
   struct Placed {
     jit::Module module;
     c10::Device device;
   };
   const auto placed = std::make_shared<Placed>(Placed{module, c10::kCPU});
-  program.forward = [path, placed](const at::Tensor& windows) {
+  imported.forward = [path, placed](const at::Tensor& windows) {
     const ForeignCall call;
     LoggedWarnings logged;
     const c10::WarningUtils::WarningHandlerGuard guard(&logged);
@@ -178,17 +178,17 @@ Program open_torchscript(const std::string& path) {
     add_outputs(path, placed->module.forward({windows}), outputs);
     return outputs;
   };
-  program.torchscript = [placed] {
+  imported.torchscript = [placed] {
     std::ostringstream bytes;
     placed->module.save(bytes);
     return bytes.str();
   };
-  program.place = [path, placed](c10::Device device, bool /*on_tensor_cores*/) {
+  imported.place = [path, placed](c10::Device device, bool /*on_tensor_cores*/) {
     if (device == placed->device) return;
     std::unordered_map<std::string, std::string> none;
     *placed = {load_torchscript(path, none, device), device};
   };
-  return program;
+  return imported;
 }
 
 }  // namespace cytra::inference

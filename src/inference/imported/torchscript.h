@@ -5,7 +5,7 @@
 
 #include <torch/csrc/jit/api/module.h>
 
-#include "inference/imported/program.h"
+#include "inference/imported/imported_model.h"
 
 namespace cytra::inference {
 
@@ -33,6 +33,6 @@ torch::jit::Module load_torchscript(const std::string& path,
 std::string fingerprint_of_file(const std::string& path);
 
 /// Opens a model; its configuration is the one that export_model wrote into the file, if it did.
-Program open_torchscript(const std::string& path);
+ImportedModel open_torchscript(const std::string& path);
 
 }  // namespace cytra::inference

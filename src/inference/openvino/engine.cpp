@@ -31,8 +31,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kKeptBegin[] = "cytra-openvino 1 ";
-constexpr int64_t kCacheBytes = 2'000'000'000;  // of all kept models
+constexpr char kCacheBegin[] = "cytra-openvino 1 ";
+constexpr int64_t kCacheBytes = 2'000'000'000;  // of all cached models
 
 ov::Core& core() {
   // TBB would load this library with RTLD_DEEPBIND: in a program with its own allocator, memory of
@@ -68,11 +68,11 @@ ov::AnyMap settings(ov::element::Type element, int64_t at_once) {
 }
 
 /// The file of a compiled model, and its first line.
-struct Kept {
+struct CacheFile {
   std::string path, line;
 };
 
-Kept kept_of(const OpenVinoTask& task) {
+CacheFile cache_file_of(const OpenVinoTask& task) {
   if (task.cache_folder.empty() || task.fingerprint.empty() || !task.calibration.empty()) return {};
   const std::string key = fmt::format("{} {} {} {} {}",
                                       task.fingerprint,
@@ -80,7 +80,7 @@ Kept kept_of(const OpenVinoTask& task) {
                                       name_of(task.type),
                                       ov::get_openvino_version().buildNumber,
                                       core().get_property("CPU", ov::device::full_name));
-  return {task.cache_folder + "/" + io::fingerprint(key) + ".openvino", kKeptBegin + key};
+  return {task.cache_folder + "/" + io::fingerprint(key) + ".openvino", kCacheBegin + key};
 }
 
 /// Whether it is a regular file, no link, that only this user can have written: a compiled model
@@ -92,42 +92,42 @@ bool is_own_file(const std::string& path) {
 }
 
 /// Whether a file "0123...def.openvino" begins as ours do, and is not a user's file of that name.
-bool is_kept_model(const fs::path& path) {
+bool is_cached_model(const fs::path& path) {
   const std::string stem = path.stem().string();
   if (path.extension() != ".openvino" || stem.size() != 32 ||
       stem.find_first_not_of("0123456789abcdef") != std::string::npos ||
       !is_own_file(path.string()))
     return false;
-  char head[sizeof kKeptBegin] = {};
-  std::ifstream(path, std::ios::binary).read(head, sizeof kKeptBegin - 1);
-  return std::string_view(head) == kKeptBegin;
+  char head[sizeof kCacheBegin] = {};
+  std::ifstream(path, std::ios::binary).read(head, sizeof kCacheBegin - 1);
+  return std::string_view(head) == kCacheBegin;
 }
 
 /// The compiled model that an earlier process kept; none when there is none, it is damaged, or
 /// others may have written it.
-ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element, int64_t at_once) {
+ov::CompiledModel load_cached(const CacheFile& cached, ov::element::Type element, int64_t at_once) {
   std::error_code ignored;
-  if (kept.path.empty() || !fs::exists(fs::symlink_status(kept.path, ignored))) return {};
-  if (!is_own_file(kept.path)) {
-    log::warn("{}: not used: it is of another user, or others may write to it", kept.path);
+  if (cached.path.empty() || !fs::exists(fs::symlink_status(cached.path, ignored))) return {};
+  if (!is_own_file(cached.path)) {
+    log::warn("{}: not used: it is of another user, or others may write to it", cached.path);
     return {};
   }
   try {
-    const std::string text = read_file(kept.path, std::size_t{4} << 30);
-    const std::size_t blob = kept.line.size() + 34;  // a blank, 32 digits, a new line
-    if (text.size() <= blob || text.compare(0, kept.line.size(), kept.line) != 0 ||
-        text[kept.line.size()] != ' ' || text[blob - 1] != '\n')
+    const std::string text = read_file(cached.path, std::size_t{4} << 30);
+    const std::size_t blob = cached.line.size() + 34;  // a blank, 32 digits, a new line
+    if (text.size() <= blob || text.compare(0, cached.line.size(), cached.line) != 0 ||
+        text[cached.line.size()] != ' ' || text[blob - 1] != '\n')
       return {};
     const std::string_view body(text.data() + blob, text.size() - blob);
-    if (text.substr(kept.line.size() + 1, 32) != io::fingerprint(body))
+    if (text.substr(cached.line.size() + 1, 32) != io::fingerprint(body))
       throw DataError("it is damaged");
     std::istringstream stream{std::string(body)};
     ov::CompiledModel compiled = core().import_model(stream, "CPU", settings(element, at_once));
-    fs::last_write_time(kept.path, fs::file_time_type::clock::now(), ignored);
+    fs::last_write_time(cached.path, fs::file_time_type::clock::now(), ignored);
     return compiled;
   } catch (const std::exception& error) {
-    log::debug("{}: not used, and made again: {}", kept.path, error.what());
-    fs::remove(kept.path, ignored);
+    log::debug("{}: not used, and made again: {}", cached.path, error.what());
+    fs::remove(cached.path, ignored);
     return {};
   }
 }
@@ -140,7 +140,7 @@ void trim(const std::string& folder) {
   for (auto entry = fs::directory_iterator(folder, error);
        !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    if (!is_kept_model(entry->path())) continue;
+    if (!is_cached_model(entry->path())) continue;
     std::error_code ignored;
     bytes += static_cast<int64_t>(entry->file_size(ignored));
     files.emplace_back(entry->last_write_time(ignored), entry->path());
@@ -154,21 +154,21 @@ void trim(const std::string& folder) {
 }
 
 /// Keeps a compiled model. A cache that can't be written costs time only.
-void keep(const Kept& kept, ov::CompiledModel& compiled) {
-  if (kept.path.empty()) return;
+void keep(const CacheFile& cached, ov::CompiledModel& compiled) {
+  if (cached.path.empty()) return;
   try {
     std::ostringstream stream;
     compiled.export_model(stream);
-    const std::string blob = stream.str(), folder = fs::path(kept.path).parent_path().string();
+    const std::string blob = stream.str(), folder = fs::path(cached.path).parent_path().string();
     make_folders(folder);
     remove_stale_temporaries(folder);
-    AtomicFile file(kept.path);
-    file.write(kept.line + " " + io::fingerprint(blob) + "\n");
+    AtomicFile file(cached.path);
+    file.write(cached.line + " " + io::fingerprint(blob) + "\n");
     file.write(blob);
     file.commit(/*durable=*/false);
     trim(folder);
   } catch (const std::exception& error) {
-    log::debug("{}: the compiled model is not kept: {}", kept.path, error.what());
+    log::debug("{}: the compiled model is not kept: {}", cached.path, error.what());
   }
 }
 
@@ -200,8 +200,8 @@ class OpenVino final : public FixedEngine {
         at_once_(task.at_once),
         element_(element_for(task.type)),
         is_int8_(!task.calibration.empty()),
-        kept_(kept_of(task)),
-        compiled_(load_kept(kept_, element_, at_once_)),
+        cache_file_(cache_file_of(task)),
+        compiled_(load_cached(cache_file_, element_, at_once_)),
         was_accepted_(static_cast<bool>(compiled_)) {
     if (!was_accepted_) {
       const std::shared_ptr<ov::Model> model = read_torchscript(task.torchscript(), task.shape);
@@ -257,7 +257,7 @@ class OpenVino final : public FixedEngine {
                                : element_ == ov::element::bf16 ? at::kBFloat16
                                                                : at::kHalf));
   }
-  void accept() override { keep(kept_, compiled_); }
+  void accept() override { keep(cache_file_, compiled_); }
   bool was_accepted() const override { return was_accepted_; }
 
  private:
@@ -285,7 +285,7 @@ class OpenVino final : public FixedEngine {
   int64_t count_, at_once_;  // windows of an inference, inferences
   ov::element::Type element_;
   bool is_int8_;
-  Kept kept_;
+  CacheFile cache_file_;
   ov::CompiledModel compiled_;
   bool was_accepted_;
   std::vector<std::vector<int64_t>> shapes_;

@@ -34,8 +34,8 @@ std::string small_extension(const std::string& path) {
 void list_classes(AnnotationFile& file) {
   if (file.is_ordered) return;
   std::set<std::string> names;
-  for (const AnnotationFile::Part& part : file.parts)
-    for (const Annotation& object : part.annotations)
+  for (const ImageAnnotations& one : file.images)
+    for (const Annotation& object : one.annotations)
       if (!object.class_name.empty()) names.insert(object.class_name);
   file.classes.assign(names.begin(), names.end());
 }
@@ -78,7 +78,7 @@ using SharedFile = std::shared_ptr<const AnnotationFile>;
 
 /// Opens a file of annotations; as COCO's files are of many images, the last few are kept.
 SharedFile open_annotations(const std::string& path, const AnnotatedImage& image) {
-  struct Kept {
+  struct CachedFile {
     std::string path;
     fs::file_time_type time;
     uintmax_t bytes;
@@ -86,7 +86,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
   };
   constexpr std::size_t kMostKept = 4;
   static std::mutex mutex;
-  static std::list<Kept> kept;
+  static std::list<CachedFile> kept;
   if (const std::string extension = small_extension(path);
       extension != ".json" && extension != ".geojson")
     return std::make_shared<AnnotationFile>(parse_annotations(path, image));
@@ -94,7 +94,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
   const fs::file_time_type time = fs::last_write_time(path, error);
   const uintmax_t bytes = fs::file_size(path, error);
   const std::lock_guard lock(mutex);  // parsed once for all threads
-  for (const Kept& one : kept)
+  for (const CachedFile& one : kept)
     if (one.path == path && one.time == time && one.bytes == bytes) return one.file;
   auto file = std::make_shared<AnnotationFile>(parse_annotations(path, image));
   if (!file->is_coco) return file;
@@ -109,27 +109,27 @@ bool ends_with_path(const std::string& path, const std::string& end) {
                          path[path.size() - end.size() - 1] == '/');
 }
 
-const AnnotationFile::Part& part_of(const AnnotationFile& file,
-                                    const std::string& path,
-                                    const AnnotatedImage& image) {
-  if (!file.is_coco) return file.parts.at(0);
+const ImageAnnotations& annotations_of(const AnnotationFile& file,
+                                       const std::string& path,
+                                       const AnnotatedImage& image) {
+  if (!file.is_coco) return file.images.at(0);
   const std::string name = last_name(image.path);
   const auto same_name = file.by_name.find(name);
   if (same_name == file.by_name.end()) {
     std::vector<std::string> choices;
-    for (const auto& [choice, parts] : file.by_name) choices.push_back(choice);
+    for (const auto& [choice, indices] : file.by_name) choices.push_back(choice);
     throw DataError(fmt::format("{}: no image is named '{}', expected the file_name of one.{}",
                                 path,
                                 printable(name, 200),
                                 suggestion(name, choices)));
   }
-  const AnnotationFile::Part* best = nullptr;
+  const ImageAnnotations* best = nullptr;
   for (const std::size_t at : same_name->second) {
-    const AnnotationFile::Part& part = file.parts[at];
-    const bool fits = ends_with_path(image.path, fs::path(part.image).lexically_normal().string());
-    if (fits && (best == nullptr || part.image.size() > best->image.size())) best = &part;
+    const ImageAnnotations& one = file.images[at];
+    const bool fits = ends_with_path(image.path, fs::path(one.image).lexically_normal().string());
+    if (fits && (best == nullptr || one.image.size() > best->image.size())) best = &one;
   }
-  if (best == nullptr && same_name->second.size() == 1) best = &file.parts[same_name->second[0]];
+  if (best == nullptr && same_name->second.size() == 1) best = &file.images[same_name->second[0]];
   if (best != nullptr) return *best;
   throw DataError(fmt::format("{}: {} images are named '{}', expected one in the folder of {}",
                               path,
@@ -195,20 +195,20 @@ std::vector<std::string> list_annotations(const std::string& folder, bool is_rec
 std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image) {
   if (is_mask_folder(path)) return read_mask_folder(path, image);
   const SharedFile file = open_annotations(path, image);
-  const AnnotationFile::Part& part = part_of(*file, path, image);
-  const bool differs = (part.height > 0 && part.height != image.height) ||
-                       (part.width > 0 && part.width != image.width);
+  const ImageAnnotations& one = annotations_of(*file, path, image);
+  const bool differs =
+      (one.height > 0 && one.height != image.height) || (one.width > 0 && one.width != image.width);
   if (differs) {
     throw DataError(
         fmt::format("{}: annotations of {} x {} pixels, expected the size of {}: {} x {}",
                     path,
-                    part.width,
-                    part.height,
+                    one.width,
+                    one.height,
                     image.path,
                     image.width,
                     image.height));
   }
-  std::vector<Annotation> annotations = part.annotations;
+  std::vector<Annotation> annotations = one.annotations;
   if (file->is_coco)
     for (Annotation& object : annotations) fill_as_coco(path, object, image);
   return annotations;
@@ -246,7 +246,7 @@ std::vector<std::string> coco_images(const std::string& path) {
   const SharedFile file = open_annotations(path, {});
   std::vector<std::string> images;
   if (!file->is_coco) return images;
-  for (const AnnotationFile::Part& part : file->parts) images.push_back(part.image);
+  for (const ImageAnnotations& one : file->images) images.push_back(one.image);
   return images;
 }
 

@@ -15,16 +15,16 @@ namespace cytra::io {
 bool CocoParts::add(const std::string& list, const Json& element) {
   if (list == "images") {
     const JsonPlace place{path_, "images", images_++};
-    AnnotationFile::Part part;
-    part.image = place.text_of(element, "file_name");
-    if (part.image.empty()) place.refuse("no file_name, expected the image's");
+    ImageAnnotations image;
+    image.image = place.text_of(element, "file_name");
+    if (image.image.empty()) place.refuse("no file_name, expected the image's");
     const auto side = [&](const char* key) {
       const Json* value = place.find(element, key);
       return value == nullptr ? 0 : std::llround(place.number(*value, key));
     };
-    part.height = side("height");
-    part.width = side("width");
-    parts_.emplace_back(place.text_of(element, "id"), std::move(part));
+    image.height = side("height");
+    image.width = side("width");
+    listed_.emplace_back(place.text_of(element, "id"), std::move(image));
   } else if (list == "categories") {
     const JsonPlace place{path_, "categories", categories_++};
     Category category;
@@ -123,10 +123,10 @@ AnnotationFile CocoParts::finish() {
   file.is_coco = true;
   file.is_ordered = true;
   std::map<std::string, std::size_t> place_of;
-  for (auto& [id, part] : parts_) {
-    place_of[id] = file.parts.size();
-    file.by_name[last_name(part.image)].push_back(file.parts.size());
-    file.parts.push_back(std::move(part));
+  for (auto& [id, image] : listed_) {
+    place_of[id] = file.images.size();
+    file.by_name[last_name(image.image)].push_back(file.images.size());
+    file.images.push_back(std::move(image));
   }
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     const JsonPlace place{path_, "annotations", i};
@@ -145,7 +145,7 @@ AnnotationFile CocoParts::finish() {
     } else {
       object.annotation.class_name = object.category;
     }
-    file.parts[image->second].annotations.push_back(std::move(object.annotation));
+    file.images[image->second].annotations.push_back(std::move(object.annotation));
   }
   std::vector<Category> all;
   std::set<std::string> supers;

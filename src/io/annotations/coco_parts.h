@@ -31,7 +31,7 @@ class CocoParts {
   const std::string& path_;
   int lists_ = 0;
   std::size_t images_ = 0, categories_ = 0;
-  std::vector<std::pair<std::string, AnnotationFile::Part>> parts_;  // by their id
+  std::vector<std::pair<std::string, ImageAnnotations>> listed_;  // by their id
   struct Object {
     std::string image, category;
     Annotation annotation;

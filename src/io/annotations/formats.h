@@ -11,19 +11,20 @@ namespace cytra::io {
 
 constexpr uint64_t kMostAnnotationBytes = uint64_t{1} << 30;
 
+struct ImageAnnotations {
+  std::string image;              // the end of its path; "": any
+  int64_t height = 0, width = 0;  // 0: not given
+  std::vector<Annotation> annotations;
+};
+
 /// The content of a file, for all of its images.
 struct AnnotationFile {
-  struct Part {                     // of one image
-    std::string image;              // the end of its path; "": any
-    int64_t height = 0, width = 0;  // 0: not given
-    std::vector<Annotation> annotations;
-  };
-  std::vector<Part> parts;
+  std::vector<ImageAnnotations> images;
   std::vector<std::string> classes;  // in the file's order, or the alphabet's
   bool is_ordered = false;           // `classes` have their own order
   bool is_coco = false;
   std::size_t without_area = 0;  // lines, points and texts, which are left out
-  std::map<std::string, std::vector<std::size_t>> by_name;  // for COCO: parts, by their image's
+  std::map<std::string, std::vector<std::size_t>> by_name;  // for COCO: indices of images, by their
                                                             // name
 };
 

@@ -121,7 +121,7 @@ bool GeoJsonParts::add_root(const Json& root) {
 AnnotationFile GeoJsonParts::finish() {
   AnnotationFile file;
   file.without_area = left_out_;
-  file.parts.push_back({"", 0, 0, std::move(objects_)});
+  file.images.push_back({"", 0, 0, std::move(objects_)});
   return file;
 }
 
@@ -174,7 +174,7 @@ AnnotationFile LabelmeParts::finish(const Json& root) {
   };
   AnnotationFile file;
   file.without_area = left_out_;
-  file.parts.push_back({"", side("imageHeight"), side("imageWidth"), std::move(objects_)});
+  file.images.push_back({"", side("imageHeight"), side("imageWidth"), std::move(objects_)});
   return file;
 }
 

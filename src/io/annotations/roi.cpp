@@ -247,7 +247,7 @@ void take_roi(const std::string& place,
 AnnotationFile roi_file(std::vector<Annotation> objects, std::size_t left_out) {
   AnnotationFile file;
   file.without_area = left_out;
-  file.parts.push_back({"", 0, 0, std::move(objects)});
+  file.images.push_back({"", 0, 0, std::move(objects)});
   return file;
 }
 

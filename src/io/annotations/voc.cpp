@@ -27,7 +27,7 @@ double voc_number(const std::string& path, const XmlElement& element) {
 
 AnnotationFile parse_voc(const std::string& path, const std::string& bytes) {
   AnnotationFile file;
-  AnnotationFile::Part& part = file.parts.emplace_back();
+  ImageAnnotations& image = file.images.emplace_back();
   std::size_t at = 0;
   XmlElement element;
   bool is_voc = false, is_closed = false;
@@ -63,7 +63,7 @@ AnnotationFile parse_voc(const std::string& path, const std::string& bytes) {
                         path,
                         printable(object.class_name, 80)));
       object.parts.push_back({rectangle(object.box)});
-      part.annotations.push_back(std::move(object));
+      image.annotations.push_back(std::move(object));
     } else if (in_object && (name == "bndbox" || name == "/bndbox")) {
       in_box = name[0] != '/';
     } else if (in_object && name == "name") {
@@ -76,7 +76,7 @@ AnnotationFile parse_voc(const std::string& path, const std::string& bytes) {
         sides |= 1 << k;
       }
     } else if (!in_object && (name == "width" || name == "height")) {
-      (name == "width" ? part.width : part.height) =
+      (name == "width" ? image.width : image.height) =
           static_cast<int64_t>(voc_number(path, element));
     }
   }

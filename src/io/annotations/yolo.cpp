@@ -69,7 +69,7 @@ AnnotationFile parse_yolo(const std::string& path,
                           const std::string& bytes,
                           const AnnotatedImage& image) {
   AnnotationFile file;
-  AnnotationFile::Part& part = file.parts.emplace_back();
+  ImageAnnotations& listed = file.images.emplace_back();
   file.classes = yolo_names(path);
   file.is_ordered = !file.classes.empty();
   const double sides[] = {static_cast<double>(image.width), static_cast<double>(image.height)};
@@ -111,7 +111,7 @@ AnnotationFile parse_yolo(const std::string& path,
                                   own,
                                   file.classes.size() - 1,
                                   file.classes.size()));
-    Annotation& object = part.annotations.emplace_back();
+    Annotation& object = listed.annotations.emplace_back();
     object.class_name = file.is_ordered ? file.classes[own] : std::to_string(own);
     if (is_box) {
       const double x = values[1] * sides[0], y = values[2] * sides[1];

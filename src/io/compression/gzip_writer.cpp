@@ -36,7 +36,7 @@ std::string deflate_block(const std::string& bytes) {
 
 }  // namespace
 
-struct GzipWriter::Block {
+struct GzipWriter::DeflateBlock {
   std::string packed;
   uint32_t checksum;
   std::size_t bytes;
@@ -65,13 +65,13 @@ void GzipWriter::post(std::size_t lane) {
   jobs_.post([this, lane, bytes = std::move(bytes)]() -> OrderedJobs::Result {
     const auto* data = reinterpret_cast<const Bytef*>(bytes.data());
     const auto checksum = static_cast<uint32_t>(crc32_z(0, data, bytes.size()));
-    return [this, lane, block = Block{deflate_block(bytes), checksum, bytes.size()}] {
+    return [this, lane, block = DeflateBlock{deflate_block(bytes), checksum, bytes.size()}] {
       append(lane, block);
     };
   });
 }
 
-void GzipWriter::append(std::size_t number, const Block& block) {
+void GzipWriter::append(std::size_t number, const DeflateBlock& block) {
   Lane& lane = lanes_[number];
   if (number == 0) {
     file_.write(block.packed);

@@ -31,9 +31,9 @@ class GzipWriter {
     uint32_t checksum = 0;
     uint64_t bytes = 0;
   };
-  struct Block;
+  struct DeflateBlock;
   void post(std::size_t lane);
-  void append(std::size_t lane, const Block& block);
+  void append(std::size_t lane, const DeflateBlock& block);
   void copy(const Piece& piece);
 
   AtomicFile file_;

@@ -80,7 +80,7 @@ class TextReader {
   }
 
  private:
-  struct Block {
+  struct HeaderBlock {
     uint64_t at, bytes;
   };
 
@@ -155,7 +155,7 @@ class TextReader {
   const std::string& name_;
   std::size_t offset_size_ = 0, length_size_ = 0;
   bool is_known_ = false, is_second_ = false, is_ordered_ = false;
-  std::vector<Block> blocks_;
+  std::vector<HeaderBlock> blocks_;
 };
 
 }  // namespace

@@ -154,7 +154,7 @@ void find_meta_voxels(const std::string& path,
   if (begin < -1 || (begin == -1 && voxels.packing != RawVoxels::Packing::none))
     fail_meta(path, fmt::format("has a HeaderSize of {}", begin));
   const auto add = [&](const std::string& file, uint64_t first) {
-    voxels.parts.push_back({file, begin > 0 ? static_cast<uint64_t>(begin) : first, begin == -1});
+    voxels.files.push_back({file, begin > 0 ? static_cast<uint64_t>(begin) : first, begin == -1});
   };
   const std::vector<std::string> names = meta_files(path, header, sizes);
   for (const std::string& name : names) add(find_file(path, name), 0);
@@ -210,7 +210,7 @@ std::vector<std::string> meta_other_files(const std::string& path) {
 }
 
 std::string meta_place(const ImageInfo& info) {
-  const Placement place = placement_of(info);
+  const LpsGeometry place = lps_geometry(info);
   const std::size_t count = place.dimensions;
   const auto first = place.spacing.begin(), last = first + static_cast<std::ptrdiff_t>(count);
   std::string text;
@@ -236,7 +236,7 @@ std::unique_ptr<ImageWriter> create_meta(const std::string& path,
   constexpr const char* kNames[] = {
       "UCHAR", "CHAR", "USHORT", "SHORT", "UINT", "INT", "FLOAT", "DOUBLE"};
   const auto [c, z, y, x] = info.shape;
-  const bool is_plane = placement_of(info).dimensions == 2;
+  const bool is_plane = lps_geometry(info).dimensions == 2;
   RawOutput output;
   const std::filesystem::path file(path);
   if (in_small_letters(file.extension().string()) == ".mhd")

@@ -286,12 +286,12 @@ void find_nrrd_voxels(const std::string& path,
   const bool is_behind = header.value("data file").empty();
   if (is_behind) files.push_back(path);
   for (const std::string& file : files) {
-    RawVoxels::Part part;
-    part.path = file;
-    part.begin = after_lines(path, file, is_behind ? header.end : 0, lines);
-    part.is_at_end = bytes == -1;
-    if (bytes > 0 && !is_packed) part.begin += static_cast<uint64_t>(bytes);
-    voxels.parts.push_back(part);
+    RawVoxels::DataFile data;
+    data.path = file;
+    data.begin = after_lines(path, file, is_behind ? header.end : 0, lines);
+    data.is_at_end = bytes == -1;
+    if (bytes > 0 && !is_packed) data.begin += static_cast<uint64_t>(bytes);
+    voxels.files.push_back(data);
   }
 }
 
@@ -329,7 +329,7 @@ std::vector<std::string> nrrd_other_files(const std::string& path) {
 }
 
 std::string nrrd_place(const ImageInfo& info, const std::string& channels) {
-  const Placement place = placement_of(info);
+  const LpsGeometry place = lps_geometry(info);
   const std::size_t count = place.dimensions;
   if (!place.is_placed) {
     const bool is_known = *std::max_element(place.spacing.begin(), place.spacing.end()) > 0;
@@ -357,7 +357,7 @@ std::unique_ptr<ImageWriter> create_nrrd(const std::string& path,
   constexpr const char* kNames[] = {
       "uint8", "int8", "uint16", "int16", "uint32", "int32", "float", "double"};
   const auto [c, z, y, x] = info.shape;
-  const bool is_plane = placement_of(info).dimensions == 2;
+  const bool is_plane = lps_geometry(info).dimensions == 2;
   const std::string channels = c > 1 ? fmt::format(" {}", c) : "";
   RawOutput output;
   output.is_gzip = true;

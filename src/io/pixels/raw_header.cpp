@@ -215,22 +215,22 @@ Geometry spaced_geometry(const std::vector<double>& spacing) {
   return geometry;
 }
 
-Placement placement_of(const ImageInfo& info) {
+LpsGeometry lps_geometry(const ImageInfo& info) {
   const Geometry& geometry = info.geometry;
-  Placement placement;
-  placement.is_placed = geometry.is_placed();
+  LpsGeometry lps;
+  lps.is_placed = geometry.is_placed();
   const bool is_plane = info.shape[1] == 1;
-  placement.dimensions = is_plane && (!placement.is_placed || is_flat(geometry.affine)) ? 2 : 3;
-  for (std::size_t i = 0; i < 3; ++i) placement.spacing[i] = geometry.spacing_um[2 - i] / 1000;
-  if (!placement.is_placed) return placement;
+  lps.dimensions = is_plane && (!lps.is_placed || is_flat(geometry.affine)) ? 2 : 3;
+  for (std::size_t i = 0; i < 3; ++i) lps.spacing[i] = geometry.spacing_um[2 - i] / 1000;
+  if (!lps.is_placed) return lps;
   for (std::size_t row = 0; row < 3; ++row) {
     const double sign = row < 2 ? -1 : 1;  // right, anterior: left, posterior
     for (std::size_t column = 0; column < 3; ++column)
-      placement.steps[column][row] = sign * geometry.affine[4 * row + column] + 0.0;
-    placement.origin[row] = sign * geometry.affine[4 * row + 3] + 0.0;
+      lps.steps[column][row] = sign * geometry.affine[4 * row + column] + 0.0;
+    lps.origin[row] = sign * geometry.affine[4 * row + 3] + 0.0;
   }
-  for (std::size_t i = 0; i < 3; ++i) placement.spacing[i] = length_of(placement.steps[i]);
-  return placement;
+  for (std::size_t i = 0; i < 3; ++i) lps.spacing[i] = length_of(lps.steps[i]);
+  return lps;
 }
 
 }  // namespace cytra::io

@@ -120,26 +120,26 @@ class RawSource {
   RawSource(std::string path, RawVoxels voxels)
       : path_(std::move(path)),
         voxels_(std::move(voxels)),
-        part_(voxels_.bytes / voxels_.parts.size()) {}
+        file_bytes_(voxels_.bytes / voxels_.files.size()) {}
 
   /// Reads `count` bytes from `from` on.
   Bytes read(std::size_t from, std::size_t count) const {
     check_memory(path_, "its voxels", static_cast<double>(count));
     Bytes bytes(count);
     for (std::size_t done = 0; done < count;) {
-      const std::size_t at = from + done, in_part = at % part_;
-      const std::size_t some = std::min(count - done, part_ - in_part);
-      const RawVoxels::Part& part = voxels_.parts[at / part_];
-      const InputFile file(part.path);
+      const std::size_t at = from + done, in_file = at % file_bytes_;
+      const std::size_t some = std::min(count - done, file_bytes_ - in_file);
+      const RawVoxels::DataFile& data_file = voxels_.files[at / file_bytes_];
+      const InputFile file(data_file.path);
       switch (voxels_.packing) {
         case RawVoxels::Packing::none:
-          read_plain(file, part.begin + in_part, bytes.data() + done, some);
+          read_plain(file, data_file.begin + in_file, bytes.data() + done, some);
           break;
         case RawVoxels::Packing::deflate:
-          read_packed(file, part.begin, in_part, bytes.data() + done, some);
+          read_packed(file, data_file.begin, in_file, bytes.data() + done, some);
           break;
         case RawVoxels::Packing::text:
-          read_text(file, part.begin, in_part, bytes.data() + done, some);
+          read_text(file, data_file.begin, in_file, bytes.data() + done, some);
       }
       done += some;
     }
@@ -170,7 +170,8 @@ class RawSource {
     }
     const std::size_t got = inflater.read(into, count);
     if (got != count) fail_raw(path_, fmt::format("{} of {} bytes of voxels", got, count));
-    if (from + count == part_) inflater.read(rest.data(), 1);  // the checksum is after the end
+    if (from + count == file_bytes_)
+      inflater.read(rest.data(), 1);  // the checksum is after the end
   }
 
   /// Reads numbers between blanks and commas, from a short file.
@@ -195,7 +196,7 @@ class RawSource {
 
   std::string path_;
   RawVoxels voxels_;
-  std::size_t part_;  // bytes
+  std::size_t file_bytes_;  // of voxels in each file
 };
 
 /// Reads plain voxels in one file.
@@ -205,10 +206,10 @@ class MappedVoxels final : public ImageReader {
                const ImageInfo& info,
                const RawVoxels& voxels,
                const Selection& selection)
-      : path_(path), file_(voxels.parts[0].path), samples_(voxels.samples) {
+      : path_(path), file_(voxels.files[0].path), samples_(voxels.samples) {
     info_ = info;
     chosen_ = select(path, selection, info_);
-    samples_.offset = static_cast<std::ptrdiff_t>(voxels.parts[0].begin) +
+    samples_.offset = static_cast<std::ptrdiff_t>(voxels.files[0].begin) +
                       static_cast<std::ptrdiff_t>(chosen_.timepoint * voxels.of_time);
     file_.map();
   }
@@ -228,15 +229,16 @@ class MappedVoxels final : public ImageReader {
   Chosen chosen_;
 };
 
-/// Finds where plain parts begin, and checks that all exist. Returns the bytes of all files.
-std::size_t check_parts(const std::string& path, RawVoxels& voxels) {
+/// Finds where the voxels of plain files begin, and checks that all exist. Returns the bytes of
+/// all files.
+std::size_t check_files(const std::string& path, RawVoxels& voxels) {
   constexpr uint64_t kMostText = uint64_t{64} << 20;
-  const std::size_t count = voxels.parts.size();
+  const std::size_t count = voxels.files.size();
   if (count == 0 || voxels.bytes % count != 0)
     fail_raw(path, fmt::format("{} files for {} bytes", count, voxels.bytes));
   const std::size_t part = voxels.bytes / count;
   std::size_t all = 0;
-  for (RawVoxels::Part& one : voxels.parts) {
+  for (RawVoxels::DataFile& one : voxels.files) {
     const std::size_t size = InputFile(one.path).bytes();
     all += size;
     if (voxels.packing == RawVoxels::Packing::text && size > kMostText)
@@ -333,10 +335,10 @@ std::unique_ptr<ImageReader> open_raw(const std::string& path,
                                       const RawVoxels& voxels,
                                       const Selection& selection) {
   RawVoxels all = voxels;
-  const std::size_t files = check_parts(path, all);
+  const std::size_t files = check_files(path, all);
   check_shape(path, info.shape, info.dtype, files);
   if (!is_plausible(all.bytes, files)) fail_raw(path, fmt::format("{} bytes of voxels", all.bytes));
-  if (all.packing == RawVoxels::Packing::none && all.parts.size() == 1)
+  if (all.packing == RawVoxels::Packing::none && all.files.size() == 1)
     return std::make_unique<MappedVoxels>(path, info, all, selection);
   ImageInfo chosen = info;
   const int64_t timepoint = select(path, selection, chosen).timepoint;

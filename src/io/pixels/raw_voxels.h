@@ -12,14 +12,14 @@ namespace cytra::io {
 
 struct RawVoxels {
   enum class Packing { none, deflate, text };  // deflate: gzip or zlib; text: numbers
-  struct Part {
+  struct DataFile {
     std::string path;
     uint64_t begin = 0;      // the place of the voxels, or of the packed bytes
     bool is_at_end = false;  // the last bytes of the file, instead
   };
   Packing packing = Packing::none;
-  std::vector<Part> parts;  // of one size, one after the other
-  uint64_t skipped = 0;     // bytes before the voxels of each part, once unpacked
+  std::vector<DataFile> files;  // of one size, one after the other
+  uint64_t skipped = 0;         // bytes before the voxels of each file, once unpacked
   // Set by set_axes():
   Samples samples;
   int64_t of_time = 0;    // bytes from a time point to the next
@@ -75,15 +75,15 @@ Geometry placed_geometry(std::vector<WorldVector> steps, const WorldVector& orig
 /// unknown.
 Geometry spaced_geometry(const std::vector<double>& spacing);
 
-/// The place of an image by its header.
-struct Placement {
+/// The place of an image as headers of NRRD and MetaImage state it.
+struct LpsGeometry {
   std::size_t dimensions = 3;          // 2: a plane in the world's x and y
   bool is_placed = false;              // steps and origin are known
   std::array<WorldVector, 3> steps{};  // of x, y, z; left, posterior, superior in mm
   WorldVector origin{};
   std::array<double, 3> spacing{};  // of x, y, z in mm, 0: unknown
 };
-Placement placement_of(const ImageInfo& info);
+LpsGeometry lps_geometry(const ImageInfo& info);
 
 /// Writes a header and voxels with interleaved channels.
 struct RawOutput {

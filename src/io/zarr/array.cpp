@@ -201,23 +201,23 @@ void ZarrArray::check_count(const std::vector<Box>& boxes) const {
   }
 }
 
-void ZarrArray::read(const std::vector<Box>& boxes, const Target& target) const {
+void ZarrArray::read(const std::vector<Box>& boxes, const Destination& destination) const {
   check_count(boxes);
-  const Reading reading(meta_, target.data);
+  const Reading reading(meta_, destination.data);
   bool is_found = false;
   for_each_chunk(meta_.rank,
                  meta_.chunk,
                  boxes,
-                 target.strides,
+                 destination.strides,
                  [&](const Extent& position, const std::vector<Box>& parts) {
                    const ZarrFile file = store_.open(key_of(position));
-                   if (!file) return reading.fill(parts, target.strides, store_.path_of(key_));
+                   if (!file) return reading.fill(parts, destination.strides, store_.path_of(key_));
                    is_found = true;
                    reading.read({&file, nullptr, 0, file.size()},
                                 meta_.codecs,
                                 meta_.chunk,
                                 parts,
-                                target.strides,
+                                destination.strides,
                                 file.path());
                  });
   if (!is_found) check_keys();

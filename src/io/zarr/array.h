@@ -7,13 +7,13 @@
 
 namespace cytra::io {
 
-/// A box of samples, and the target of its first one.
+/// A box of samples, and the destination of its first one.
 struct Box {
   Extent begin{}, size{};
   int64_t offset = 0;  // in samples
 };
 /// The samples to fill, with the distance between neighbours along each dimension of the array.
-struct Target {
+struct Destination {
   unsigned char* data = nullptr;
   Extent strides{};  // in samples of ZarrType::dtype
 };
@@ -25,11 +25,11 @@ class ZarrArray {
   ZarrArray(const ZarrStore& store, std::string key, ZarrMeta meta)
       : store_(store), key_(std::move(key)), meta_(std::move(meta)) {}
   const ZarrMeta& meta() const { return meta_; }
-  /// Fills `target` with the boxes, each within the array; opens only the chunks they touch, each
-  /// once. Target's memory must be zeroed. Throws: DataError for damaged chunks, values that don't
+  /// Fills `destination` with the boxes, each within the array; opens only the chunks they touch,
+  /// each once. Its memory must be zeroed. Throws: DataError for damaged chunks, values that don't
   /// fit into 32 bits, too many chunks for one call, or no chunks where there are files of other
   /// names.
-  void read(const std::vector<Box>& boxes, const Target& target) const;
+  void read(const std::vector<Box>& boxes, const Destination& destination) const;
   /// Checks the files. Throws: DataError where there are hardly any files for the stated chunks:
   /// even an image that is mostly empty has one for 65536 of them.
   void check_stored() const;

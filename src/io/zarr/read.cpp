@@ -35,16 +35,16 @@ class ZarrReader final : public ImageReader {
     for (const int64_t side : shape) bytes *= static_cast<std::size_t>(side);
     check_size(bytes, boxes);
     allocate(path_, shape, bytes, image);
-    Target target{image.pixels.data(), {}};
+    Destination destination{image.pixels.data(), {}};
     int64_t stride = 1;
     for (const auto& [axis, side] : {std::pair{axes_.x, shape[3]},
                                      {axes_.y, shape[2]},
                                      {axes_.z, shape[1]},
                                      {axes_.c, shape[0]}}) {
-      if (axis >= 0) target.strides[static_cast<std::size_t>(axis)] = stride;
+      if (axis >= 0) destination.strides[static_cast<std::size_t>(axis)] = stride;
       stride *= side;
     }
-    array_.read(boxes, target);
+    array_.read(boxes, destination);
     return image;
   }
 

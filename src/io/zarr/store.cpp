@@ -28,8 +28,8 @@ constexpr std::size_t kMostKept = 0;
 constexpr std::size_t kMostKept = 4;
 #endif
 constexpr std::size_t kLargestKept = std::size_t{8} << 20;
-using Block = std::unique_ptr<unsigned char[]>;
-thread_local std::vector<std::pair<std::size_t, Block>> kept_blocks;
+using BufferMemory = std::unique_ptr<unsigned char[]>;
+thread_local std::vector<std::pair<std::size_t, BufferMemory>> kept_memory;
 
 struct FreeText {
   void operator()(char* text) const { std::free(text); }
@@ -43,21 +43,21 @@ bool is_within(const std::string& path, const std::string& root) {
 }  // namespace
 
 void BufferDeleter::operator()(unsigned char* data) const {
-  Block block(data);
-  if (kept_blocks.size() < kMostKept && capacity <= kLargestKept)
-    kept_blocks.emplace_back(capacity, std::move(block));
+  BufferMemory block(data);
+  if (kept_memory.size() < kMostKept && capacity <= kLargestKept)
+    kept_memory.emplace_back(capacity, std::move(block));
 }
 
 Buffer::Buffer(std::size_t count) : size(count) {
   if (count == 0) return;
-  for (auto& kept : kept_blocks) {
+  for (auto& kept : kept_memory) {
     if (kept.first < count) continue;
     data = {kept.second.release(), BufferDeleter{kept.first}};
-    std::swap(kept, kept_blocks.back());
-    kept_blocks.pop_back();
+    std::swap(kept, kept_memory.back());
+    kept_memory.pop_back();
     return;
   }
-  if (kept_blocks.size() == kMostKept) kept_blocks.clear();  // too small, all of them
+  if (kept_memory.size() == kMostKept) kept_memory.clear();  // too small, all of them
   data = {new unsigned char[count], BufferDeleter{count}};
 }
 

@@ -1,4 +1,4 @@
-// WeightedLoss: a weighted sum of losses by name. With two parts and nnU-Net's weights it equals
+// WeightedLoss: a weighted sum of losses by name. With two terms and nnU-Net's weights it equals
 // nnunetv2.training.loss.compound_losses.
 #include <map>
 
@@ -41,7 +41,7 @@ class WeightedLoss final : public Loss {
     for (const auto& [name, loss] : options.losses.map) {
       if (loss.is_null()) continue;
       const config::Node* weight = options.weights.find_direct(name);
-      parts_.push_back({make<Loss>(loss), weight == nullptr ? 1 : weight->as<double>()});
+      terms_.push_back({make<Loss>(loss), weight == nullptr ? 1 : weight->as<double>()});
     }
   }
 
@@ -50,18 +50,18 @@ class WeightedLoss final : public Loss {
                      const at::Tensor& target,
                      const at::Tensor& mask) const override {
     at::Tensor sum = at::zeros({}, logits.options());
-    for (const Part& part : parts_) {
-      if (part.weight > 0) sum = sum + part.weight * (*part.loss)(logits, target, mask);
+    for (const LossTerm& term : terms_) {
+      if (term.weight > 0) sum = sum + term.weight * (*term.loss)(logits, target, mask);
     }
     return sum;
   }
 
  private:
-  struct Part {
+  struct LossTerm {
     std::shared_ptr<Loss> loss;
     double weight;
   };
-  std::vector<Part> parts_;
+  std::vector<LossTerm> terms_;
 };
 CYTRA_REGISTER(Loss, WeightedLoss, "WeightedLoss");
 

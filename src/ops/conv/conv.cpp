@@ -23,9 +23,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 /// Shows an operation of ours to torch's profilers and to nn::FlopCounter while it lives.
-class Record {
+class ProfiledOperation {
  public:
-  Record(const char* name, std::vector<c10::IValue> inputs)
+  ProfiledOperation(const char* name, std::vector<c10::IValue> inputs)
       : inputs_(std::move(inputs)), record_(at::RecordScope::FUNCTION) {
     if (record_.isActive())
       record_.before(name, c10::ArrayRef<const c10::IValue>(inputs_.data(), inputs_.size()));
@@ -66,7 +66,7 @@ struct ConvFunction : torch::autograd::Function<ConvFunction> {
                dilation = data["dilation"].toIntVector(),
                output_padding = data["output_padding"].toIntVector();
     const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
-    const Record record("cytra::convolution_backward", {grads[0], saved[0], saved[1]});
+    const ProfiledOperation record("cytra::convolution_backward", {grads[0], saved[0], saved[1]});
     const auto [x, weight, bias] =
         cpu::conv_gradients(grads[0],
                             saved[0],
@@ -134,7 +134,7 @@ at::Tensor convolution(const at::Tensor& given_x,
               "expected a batch of images, and one number for each of their sides");
   if (torch::jit::tracer::isTracing()) return traced(given_x, given_weight, given_bias, options);
   if (!given_x.is_cpu()) return by_torch(given_x, given_weight, given_bias, options);
-  Record record("cytra::convolution", {given_x, given_weight, options.transposed});
+  ProfiledOperation record("cytra::convolution", {given_x, given_weight, options.transposed});
   const at::ScalarType type = type_for(given_x);
   const bool is_autocast = at::autocast::is_autocast_enabled(at::kCPU);
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);

@@ -146,13 +146,13 @@ at::Tensor normalize_typed(const at::Tensor& x,
 /// The coefficients of the gradient, and the sums over the cells.
 class GradTerms {
  public:
-  GradTerms(const Kept& kept, const Layout& layout)
+  GradTerms(const SavedForBackward& saved, const Layout& layout)
       : layout_(layout),
-        is_output_(kept.is_output),
-        is_fixed_(kept.is_fixed),
-        eps_(kept.form.eps),
-        affine_(kept.weight, kept.bias, layout.all_channels),
-        statistics_(kept.statistics.const_data_ptr<double>()),
+        is_output_(saved.is_output),
+        is_fixed_(saved.is_fixed),
+        eps_(saved.form.eps),
+        affine_(saved.weight, saved.bias, layout.all_channels),
+        statistics_(saved.statistics.const_data_ptr<double>()),
         coefficients_(layout, kGradCoefficients),
         cell_sums_(static_cast<std::size_t>(2 * layout.runs * layout.channels)),
         share_sums_(static_cast<std::size_t>(2 * layout.shares)) {
@@ -230,21 +230,21 @@ class GradTerms {
 };
 
 template <class T>
-Gradients backward_typed(const Kept& kept, const at::Tensor& grad, bool needs_x) {
-  const Layout layout(kept.tensor, kept.form);
+Gradients backward_typed(const SavedForBackward& saved, const at::Tensor& grad, bool needs_x) {
+  const Layout layout(saved.tensor, saved.form);
   const int64_t partial_size = 2 * layout.channels;
   const Kernels<T>& kernel = kernels<T>();
-  const T* saved = static_cast<const T*>(kept.tensor.const_data_ptr());
+  const T* values = static_cast<const T*>(saved.tensor.const_data_ptr());
   const T* dy = static_cast<const T*>(grad.const_data_ptr());
-  const at::Tensor dx = needs_x ? at::empty_like(kept.tensor) : at::Tensor();
+  const at::Tensor dx = needs_x ? at::empty_like(saved.tensor) : at::Tensor();
   T* to = needs_x ? static_cast<T*>(dx.mutable_data_ptr()) : nullptr;
-  const float slope = static_cast<float>(kept.form.slope);
-  GradTerms terms(kept, layout);
+  const float slope = static_cast<float>(saved.form.slope);
+  GradTerms terms(saved, layout);
 
   const auto reduce = [&](int64_t run, int64_t block, double* partial) {
     const int64_t offset = layout.offset(run, block);
-    kernel.grad_sums(saved + offset,
-                     kept.is_output,
+    kernel.grad_sums(values + offset,
+                     saved.is_output,
                      dy + offset,
                      layout.block(block),
                      terms.coefficients(run),
@@ -258,8 +258,8 @@ Gradients backward_typed(const Kept& kept, const at::Tensor& grad, bool needs_x)
   const auto apply = [&](int64_t run, int64_t block) {
     if (!needs_x) return;
     const int64_t offset = layout.offset(run, block);
-    kernel.grad_input(saved + offset,
-                      kept.is_output,
+    kernel.grad_input(values + offset,
+                      saved.is_output,
                       dy + offset,
                       to + offset,
                       layout.block(block),
@@ -304,15 +304,15 @@ Normalized normalize(const at::Tensor& x,
   return {typed(x, affine, form, is_fixed, statistics.mutable_data_ptr<double>()), statistics};
 }
 
-Gradients normalize_backward(const Kept& kept, const at::Tensor& grad, bool needs_x) {
-  const at::MemoryFormat format = is_channels_last(kept.tensor)
-                                      ? kept.tensor.suggest_memory_format()
+Gradients normalize_backward(const SavedForBackward& saved, const at::Tensor& grad, bool needs_x) {
+  const at::MemoryFormat format = is_channels_last(saved.tensor)
+                                      ? saved.tensor.suggest_memory_format()
                                       : at::MemoryFormat::Contiguous;
-  const at::ScalarType type = kept.tensor.scalar_type();
+  const at::ScalarType type = saved.tensor.scalar_type();
   const auto typed = type == at::kFloat      ? backward_typed<float>
                      : type == at::kBFloat16 ? backward_typed<Bfloat16>
                                              : backward_typed<Float16>;
-  return typed(kept, grad.to(type).contiguous(format), needs_x);
+  return typed(saved, grad.to(type).contiguous(format), needs_x);
 }
 
 }  // namespace cytra::ops::cpu

@@ -31,7 +31,7 @@ Normalized normalize(const at::Tensor& x,
                      const NormForm& form,
                      const at::Tensor& fixed);
 
-struct Kept {
+struct SavedForBackward {
   at::Tensor tensor;  // the input; the output when `is_output`
   bool is_output, is_fixed;
   at::Tensor weight, bias, statistics, coefficients;
@@ -43,6 +43,6 @@ struct Gradients {
 };
 
 /// Shape: grad like the output. Gradients::x stays undefined unless `needs_x`.
-Gradients normalize_backward(const Kept& kept, const at::Tensor& grad, bool needs_x);
+Gradients normalize_backward(const SavedForBackward& saved, const at::Tensor& grad, bool needs_x);
 
 }  // namespace cytra::ops::cpu

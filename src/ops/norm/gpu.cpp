@@ -88,17 +88,19 @@ cpu::Normalized normalize(const at::Tensor& x,
   return {y, statistics, coefficients};
 }
 
-cpu::Gradients normalize_backward(const cpu::Kept& kept, const at::Tensor& grad, bool needs_x) {
-  const at::Tensor& x = kept.tensor;
+cpu::Gradients normalize_backward(const cpu::SavedForBackward& saved,
+                                  const at::Tensor& grad,
+                                  bool needs_x) {
+  const at::Tensor& x = saved.tensor;
   const at::Tensor dense = grad.to(x.scalar_type()).contiguous(format_of(x));
   const at::Tensor dx = needs_x ? at::empty_like(x) : at::Tensor();
-  Prepared prepared(x, kept.weight, kept.bias, kept.form);
+  Prepared prepared(x, saved.weight, saved.bias, saved.form);
   CudaNorm& norm = prepared.task;
-  norm.statistics = kept.statistics.mutable_data_ptr<double>();
-  norm.coefficients = static_cast<Coefficients*>(kept.coefficients.mutable_data_ptr());
+  norm.statistics = saved.statistics.mutable_data_ptr<double>();
+  norm.coefficients = static_cast<Coefficients*>(saved.coefficients.mutable_data_ptr());
   CudaNormGrad task{norm, dense.const_data_ptr(), nullptr, nullptr, nullptr};
   if (needs_x) task.dx = dx.mutable_data_ptr();
-  if (!kept.weight.defined()) {
+  if (!saved.weight.defined()) {
     norm_passes(x.device()).backward(task);
     return {dx, {}, {}};
   }

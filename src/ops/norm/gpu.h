@@ -16,6 +16,8 @@ cpu::Normalized normalize(const at::Tensor& x,
                           const at::Tensor& weight,
                           const at::Tensor& bias,
                           const cpu::NormForm& form);
-cpu::Gradients normalize_backward(const cpu::Kept& kept, const at::Tensor& grad, bool needs_x);
+cpu::Gradients normalize_backward(const cpu::SavedForBackward& saved,
+                                  const at::Tensor& grad,
+                                  bool needs_x);
 
 }  // namespace cytra::ops::gpu

@@ -8,7 +8,7 @@
 
 namespace cytra::ops::cpu {
 
-struct Block {
+struct BlockSize {
   int64_t rows, channels;
 };
 
@@ -22,15 +22,15 @@ template <class T>
 struct Kernels {
   /// Per channel the mean and the sum of squared deviations from it; `scratch` has room for them
   /// too.
-  void (*moments)(const T* x, Block block, double* mean, double* squares, float* scratch);
+  void (*moments)(const T* x, BlockSize block, double* mean, double* squares, float* scratch);
   /// y = act((x - center) * scale + shift), act(z) = z > 0 ? z : slope * z.
-  void (*normalize)(const T* x, T* y, Block block, const float* coefficients, float slope);
+  void (*normalize)(const T* x, T* y, BlockSize block, const float* coefficients, float slope);
   /// Per channel, with dz = grad * act'(z) and u = x, or u = z when `kept` is the output:
   /// the sums of dz and of dz * (u - center).
   void (*grad_sums)(const T* kept,
                     bool is_output,
                     const T* grad,
-                    Block block,
+                    BlockSize block,
                     const float* coefficients,
                     float slope,
                     double* sum,
@@ -40,7 +40,7 @@ struct Kernels {
                      bool is_output,
                      const T* grad,
                      T* dx,
-                     Block block,
+                     BlockSize block,
                      const float* coefficients,
                      float slope);
 };

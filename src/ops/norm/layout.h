@@ -50,7 +50,7 @@ struct Layout {
   int64_t run(int64_t chunk, int64_t index) const {
     return chunk * chunk_stride + index * run_stride;
   }
-  Block block(int64_t index) const {
+  BlockSize block(int64_t index) const {
     return {std::min(block_rows, rows - index * block_rows), channels};
   }
   int64_t offset(int64_t run, int64_t index) const {

@@ -76,22 +76,22 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     if (at::GradMode::is_enabled()) throw std::logic_error("a norm has no second derivative");
-    const variable_list saved = context->get_saved_variables();
+    const variable_list tensors = context->get_saved_variables();
     auto& data = context->saved_data;
-    const cpu::Kept kept{saved[0],
-                         data["keeps_output"].toBool(),
-                         data["is_fixed"].toBool(),
-                         saved[1],
-                         saved[2],
-                         saved[3],
-                         saved[4],
-                         {data["groups"].toInt(),
-                          data["across_batch"].toBool(),
-                          data["eps"].toDouble(),
-                          data["slope"].toDouble()}};
-    const auto run = kept.tensor.is_cpu() ? cpu::normalize_backward : gpu::normalize_backward;
-    cpu::Gradients g = run(kept, grads.at(0), context->needs_input_grad(0));
-    const bool is_affine = kept.weight.defined();
+    const cpu::SavedForBackward saved{tensors[0],
+                                      data["keeps_output"].toBool(),
+                                      data["is_fixed"].toBool(),
+                                      tensors[1],
+                                      tensors[2],
+                                      tensors[3],
+                                      tensors[4],
+                                      {data["groups"].toInt(),
+                                       data["across_batch"].toBool(),
+                                       data["eps"].toDouble(),
+                                       data["slope"].toDouble()}};
+    const auto run = saved.tensor.is_cpu() ? cpu::normalize_backward : gpu::normalize_backward;
+    cpu::Gradients g = run(saved, grads.at(0), context->needs_input_grad(0));
+    const bool is_affine = saved.weight.defined();
     if (!is_affine || !context->needs_input_grad(1)) g.weight = at::Tensor();
     if (!is_affine || !context->needs_input_grad(2)) g.bias = at::Tensor();
     return {g.x, g.weight, g.bias, {}, {}};

@@ -45,29 +45,29 @@ class TrainedDetector final : public Detector {
   std::vector<ops::Boxes> detect(const std::vector<at::Tensor>& images) override {
     const c10::InferenceMode inference;
     std::vector<Search> searches(images.size());
-    std::vector<Part> parts;
+    std::vector<TileInput> inputs;
     for (std::size_t i = 0; i < images.size(); ++i) {
       const at::Tensor image = prepared(images[i]);  // intensities are those of the whole
       searches[i].tiles = tiles_of(image.sizes().slice(1).vec(), options_);
       searches[i].found.resize(searches[i].tiles.size());
       for (std::size_t t = 0; t < searches[i].tiles.size(); ++t) {
         const Tile& tile = searches[i].tiles[t];
-        parts.push_back({nn::padded(*network_, tile.of(image).unsqueeze(0)),
-                         tile.size(),
-                         &searches[i].found[t]});
+        inputs.push_back({nn::padded(*network_, tile.of(image).unsqueeze(0)),
+                          tile.size(),
+                          &searches[i].found[t]});
       }
     }
     // The padding of a window depends on its own size only, not on other windows, because norms
     // see the padding.
-    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    std::stable_sort(inputs.begin(), inputs.end(), [](const TileInput& a, const TileInput& b) {
       return a.input.sizes().vec() < b.input.sizes().vec();
     });
     const auto most = static_cast<std::size_t>(options_.batch_size);
-    for (std::size_t first = 0, end = 0; first < parts.size(); first = end) {
-      while (end < parts.size() && end - first < most &&
-             parts[end].input.sizes() == parts[first].input.sizes())
+    for (std::size_t first = 0, end = 0; first < inputs.size(); first = end) {
+      while (end < inputs.size() && end - first < most &&
+             inputs[end].input.sizes() == inputs[first].input.sizes())
         ++end;
-      search(&parts[first], end - first);
+      search(&inputs[first], end - first);
     }
     std::vector<ops::Boxes> found;
     for (const Search& one : searches)
@@ -85,15 +85,15 @@ class TrainedDetector final : public Detector {
     std::vector<Tile> tiles;
     std::vector<ops::Boxes> found;  // of each
   };
-  struct Part {
+  struct TileInput {   // of the network, and where its result goes
     at::Tensor input;  // (1,C,H,W), padded
     std::vector<int64_t> size;
     ops::Boxes* found;
   };
   /// One pass, of inputs of one size.
-  void search(const Part* parts, std::size_t count) {
+  void search(const TileInput* inputs, std::size_t count) {
     std::vector<at::Tensor> batch;
-    for (std::size_t i = 0; i < count; ++i) batch.push_back(parts[i].input);
+    for (std::size_t i = 0; i < count; ++i) batch.push_back(inputs[i].input);
     const std::vector<at::Tensor> levels = adaptive_(
         [this](const at::Tensor& part) { return network_->all(part.to(device_)); }, at::cat(batch));
     for (const at::Tensor& level : levels) {
@@ -106,8 +106,8 @@ class TrainedDetector final : public Detector {
       std::vector<at::Tensor> own;
       for (const at::Tensor& level : levels)
         own.push_back(level.narrow(0, static_cast<int64_t>(i), 1));
-      ops::Boxes& found = *parts[i].found;
-      found = network_->decode(own, parts[i].size, boxes_).front();
+      ops::Boxes& found = *inputs[i].found;
+      found = network_->decode(own, inputs[i].size, boxes_).front();
       found.corners = found.corners.to(at::kCPU, at::kFloat).contiguous();
       found.scores = found.scores.to(at::kCPU, at::kFloat).contiguous();
       found.classes = found.classes.to(at::kCPU, at::kLong).contiguous();

@@ -313,15 +313,15 @@ std::vector<data::Sample> scenes_of(const data::Sample& sample,
 
 std::size_t Frames::size() const {
   std::size_t count = 0;
-  for (const Part& part : parts_) count += part.size();
+  for (const TimeLapse& lapse : lapses_) count += lapse.size();
   return count;
 }
 
 data::Sample Frames::operator[](std::size_t number) const {
-  auto part = parts_.begin();
-  for (; number >= part->size(); ++part) number -= part->size();
-  data::Sample frame = part->sample;
-  if (part->count == 0) return frame;
+  auto lapse = lapses_.begin();
+  for (; number >= lapse->size(); ++lapse) number -= lapse->size();
+  data::Sample frame = lapse->sample;
+  if (lapse->count == 0) return frame;
   frame.id = fmt::format("{} (time point {})", frame.id, number);
   for (auto& [key, one] : frame.sources) {
     if (one.selection.timepoint < 0) one.selection.timepoint = static_cast<int64_t>(number);

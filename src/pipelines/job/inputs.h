@@ -97,17 +97,17 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
 class Frames {
  public:
   /// Adds `count` time points of `sample`; 0: the sample itself.
-  void add(const data::Sample& sample, int64_t count) { parts_.push_back({sample, count}); }
+  void add(const data::Sample& sample, int64_t count) { lapses_.push_back({sample, count}); }
   std::size_t size() const;
   data::Sample operator[](std::size_t number) const;
 
  private:
-  struct Part {
+  struct TimeLapse {
     data::Sample sample;
     int64_t count;
     std::size_t size() const { return static_cast<std::size_t>(std::max<int64_t>(count, 1)); }
   };
-  std::vector<Part> parts_;
+  std::vector<TimeLapse> lapses_;
 };
 
 /// What somebody has chosen of files already.

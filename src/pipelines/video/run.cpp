@@ -96,16 +96,16 @@ VideoRun::VideoRun(io::VideoSource& source,
   highest_ = highest_label(predictor);
 }
 
-int64_t VideoRun::bytes_of(const Job& job) {
-  auto bytes = static_cast<int64_t>(job.frame.rgb.size());
-  if (job.input) {
-    int64_t values = 1;
-    for (const int64_t side : job.input->shape) values *= side;
-    bytes += values * static_cast<int64_t>(sizeof(float));
+int64_t VideoRun::Job::bytes() const {
+  auto sum = static_cast<int64_t>(frame.rgb.size());
+  if (input) {
+    int64_t count = 1;
+    for (const int64_t side : input->shape) count *= side;
+    sum += count * static_cast<int64_t>(sizeof(float));
   }
-  for (const at::Tensor* one : {&job.values, &job.exact, &job.labels})
-    bytes += one->defined() ? static_cast<int64_t>(one->nbytes()) : 0;
-  return bytes;
+  for (const at::Tensor* one : {&values, &exact, &labels})
+    sum += one->defined() ? static_cast<int64_t>(one->nbytes()) : 0;
+  return sum;
 }
 
 void VideoRun::fail(const std::exception_ptr& error) {
@@ -158,7 +158,7 @@ void VideoRun::decode_all() {
       is_end = true;
     }
     if (!is_end) ++figures_.frames_in;
-    const int64_t bytes = bytes_of(*job);
+    const int64_t bytes = job->bytes();
     if (!is_live_ || is_end) {
       if (!decoded_.push(std::move(job), bytes)) return;
       continue;
@@ -221,7 +221,7 @@ void VideoRun::preprocess_all() {
       job->choice = selector_.choose(job->frame.rgb);
       if (job->choice.is_inferred || job->choice.is_measured) look_up(*job);
     }
-    const int64_t bytes = bytes_of(*job);
+    const int64_t bytes = job->bytes();
     if (!prepared_.push(std::move(job), bytes)) break;
   }
   decoded_.close();  // after a stop, no stage takes more
@@ -272,7 +272,7 @@ void VideoRun::infer(std::vector<JobPointer>& jobs) {
   }
   state_changed_.notify_all();
   for (JobPointer& job : jobs) {
-    const int64_t bytes = bytes_of(*job);
+    const int64_t bytes = job->bytes();
     predicted_.push(std::move(job), bytes);
   }
   jobs.clear();
@@ -389,7 +389,7 @@ void VideoRun::postprocess_all() {
       job->input.reset();
       for (at::Tensor* one : {&job->values, &job->exact, &job->labels}) one->reset();
     }
-    const int64_t bytes = bytes_of(*job);
+    const int64_t bytes = job->bytes();
     if (!drawn_.push(std::move(job), bytes)) break;
   }
   drawn_.close();

@@ -44,6 +44,7 @@ class VideoRun {
     std::string key;    // of the cache
     at::Tensor labels;  // that were in it
     bool is_end() const { return frame.rgb.empty(); }
+    int64_t bytes() const;  // of memory
   };
   using JobPointer = std::unique_ptr<Job>;
   using Jobs = Queue<JobPointer>;
@@ -64,7 +65,6 @@ class VideoRun {
   at::Tensor labels_of(const Job& job, const at::Tensor& values) const;
   void paste(Job& job);
   void fail(const std::exception_ptr& error);
-  static int64_t bytes_of(const Job& job);
 
   io::VideoSource& source_;
   io::VideoSink& sink_;

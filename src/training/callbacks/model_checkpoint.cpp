@@ -57,7 +57,7 @@ std::string fill_in(const std::string& pattern,
 }
 
 class ModelCheckpoint final : public Callback {
-  using Kept = std::pair<double, std::string>;  // score and path
+  using ScoredCheckpoint = std::pair<double, std::string>;  // score and path
 
  public:
   struct Options {
@@ -186,19 +186,21 @@ class ModelCheckpoint final : public Callback {
     save(context, last_path_, kept_);
   }
   /// Saves the state that is kept of the training, also as best.ckpt where it is the best.
-  void save_kept(Context& context, const std::string& path, const std::vector<Kept>& before) {
+  void save_kept(Context& context,
+                 const std::string& path,
+                 const std::vector<ScoredCheckpoint>& before) {
     make_folders(std::filesystem::path(path).parent_path().string());  // of the file's name
     save(context, path, before);
     if (tells_best(context) && context.state.best_path == path) save(context, best_path_, before);
   }
   bool tells_best(const Context& context) const {
     return context.best_of == this && !kept_.empty() &&
-           std::none_of(kept_.begin(), kept_.end(), [this](const Kept& kept) {
-             return kept.second == best_path_;  // filename=best
+           std::none_of(kept_.begin(), kept_.end(), [this](const ScoredCheckpoint& one) {
+             return one.second == best_path_;  // filename=best
            });
   }
   /// `before`: with on_save_error: warn, what is still on the disk when the save fails.
-  void save(Context& context, const std::string& path, std::vector<Kept> before) {
+  void save(Context& context, const std::string& path, std::vector<ScoredCheckpoint> before) {
     context.save_to.push_back(path);
     since_save_ = {};
     saved_step_ = context.state.step;
@@ -231,7 +233,7 @@ class ModelCheckpoint final : public Callback {
         options_.save_top_k > 0 && static_cast<int64_t>(kept_.size()) >= options_.save_top_k;
     const auto end = kept_.end() - (is_full ? 1 : 0);  // the last one goes: its name is free
     std::string path = stem + ".ckpt";
-    const auto is_taken = [&](const Kept& kept) { return kept.second == path; };
+    const auto is_taken = [&](const ScoredCheckpoint& one) { return one.second == path; };
     for (int version = 1; std::any_of(kept_.begin(), end, is_taken) || !may_replace(path);
          ++version)
       path = fmt::format("{}-v{}.ckpt", stem, version);
@@ -246,7 +248,7 @@ class ModelCheckpoint final : public Callback {
 
   void keep_newest(Context& context) {
     if (options_.save_top_k == 0) return;
-    const std::vector<Kept> on_disk = kept_;
+    const std::vector<ScoredCheckpoint> on_disk = kept_;
     const auto step = static_cast<double>(context.state.step);
     std::string before;  // of the same step: the validation that came after takes its place
     if (!kept_.empty() && kept_.front().first == step) {
@@ -262,7 +264,7 @@ class ModelCheckpoint final : public Callback {
   }
 
   void rank(Context& context) {
-    const std::vector<Kept> on_disk = kept_;
+    const std::vector<ScoredCheckpoint> on_disk = kept_;
     const TrainState& state = context.state;
     const auto metric = state.metrics.find(*options_.monitor);
     if (metric == state.metrics.end()) {
@@ -282,14 +284,14 @@ class ModelCheckpoint final : public Callback {
     });
     tell_best(context);
     const auto dropped = drop_beyond_k(context, path);
-    if (!dropped || *dropped != Kept(score, path)) save_kept(context, path, on_disk);
+    if (!dropped || *dropped != ScoredCheckpoint(score, path)) save_kept(context, path, on_disk);
   }
   /// The checkpoint that is no longer among the best. Its file is removed once the better one is
   /// on the disk; files of the run that this one continues stay.
-  std::optional<Kept> drop_beyond_k(Context& context, const std::string& newest) {
+  std::optional<ScoredCheckpoint> drop_beyond_k(Context& context, const std::string& newest) {
     if (options_.save_top_k < 0 || static_cast<int64_t>(kept_.size()) <= options_.save_top_k)
       return std::nullopt;
-    Kept worst = kept_.back();
+    ScoredCheckpoint worst = kept_.back();
     kept_.pop_back();
     if (worst.second != newest && is_own(worst.second)) context.remove.push_back(worst.second);
     return worst;
@@ -301,7 +303,7 @@ class ModelCheckpoint final : public Callback {
   bool is_better(double a, double b) const { return options_.mode == "min" ? a < b : a > b; }
 
   Options options_;
-  std::vector<Kept> kept_;  // best first
+  std::vector<ScoredCheckpoint> kept_;  // best first
   Stopwatch since_save_;
   int64_t saved_step_ = -1;  // until the training begins
   std::string last_path_, best_path_;

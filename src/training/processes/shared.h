@@ -69,12 +69,13 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
   /// Throws: IoError when the store is lost or silent for `most`; Interrupted; as `end` says.
   template <class F>
   auto ask(F what, milliseconds most, bool is_heeding = false) {
-    using Task = std::packaged_task<decltype(what(std::declval<c10d::Store&>()))(c10d::Store&)>;
-    const auto task = std::make_shared<Task>(std::move(what));
-    auto answer = task->get_future();
+    using StoreCall =
+        std::packaged_task<decltype(what(std::declval<c10d::Store&>()))(c10d::Store&)>;
+    const auto call = std::make_shared<StoreCall>(std::move(what));
+    auto answer = call->get_future();
     {
       const std::lock_guard lock(mutex);
-      asked.emplace_back([task](c10d::Store& store) { (*task)(store); });
+      asked.emplace_back([call](c10d::Store& store) { (*call)(store); });
     }
     changed.notify_all();
     const auto begin = std::chrono::steady_clock::now();

@@ -227,21 +227,21 @@ CompiledStep::Shape* CompiledStep::shape_of(const data::Batch& batch) {
   return nullptr;
 }
 
-std::vector<at::Tensor> CompiledStep::run(Part& part,
+std::vector<at::Tensor> CompiledStep::run(RecordedWork& recorded,
                                           const StepRecorder::Work& work,
                                           const std::vector<at::Tensor>& changed,
                                           const std::function<void()>& seed) {
   seed();
-  if (part.recording && part.checks == kChecks) {
-    part.recording->replay();
-    return part.recording->outputs;
+  if (recorded.recording && recorded.checks == kChecks) {
+    recorded.recording->replay();
+    return recorded.recording->outputs;
   }
   const std::vector<at::Tensor> before = copies(changed);
   try {
-    if (part.rehearsals < kRehearsals)
-      return recorder_->rehearse(work, /*may_wait=*/++part.rehearsals < kRehearsals);
-    if (!part.recording) part.recording = recorder_->record(work);
-    return check(part, work, changed, before, seed);
+    if (recorded.rehearsals < kRehearsals)
+      return recorder_->rehearse(work, /*may_wait=*/++recorded.rehearsals < kRehearsals);
+    if (!recorded.recording) recorded.recording = recorder_->record(work);
+    return check(recorded, work, changed, before, seed);
   } catch (const NotRecordable& error) {
     give_up(error.what());
     restore(changed, before);
@@ -251,7 +251,7 @@ std::vector<at::Tensor> CompiledStep::run(Part& part,
 }
 
 /// Makes the step without the recording, then again with it, and compares.
-std::vector<at::Tensor> CompiledStep::check(Part& part,
+std::vector<at::Tensor> CompiledStep::check(RecordedWork& recorded,
                                             const StepRecorder::Work& work,
                                             const std::vector<at::Tensor>& changed,
                                             const std::vector<at::Tensor>& before,
@@ -260,12 +260,12 @@ std::vector<at::Tensor> CompiledStep::check(Part& part,
   const std::vector<at::Tensor> outputs = copies(work()), after = copies(changed);
   restore(changed, before);
   seed();
-  part.recording->replay();
-  const std::vector<at::Tensor>& played = part.recording->outputs;
+  recorded.recording->replay();
+  const std::vector<at::Tensor>& played = recorded.recording->outputs;
   const double size = distance(outputs), error = distance(played, outputs);
   const bool is_judged = std::isfinite(size);  // else it says nothing: the next one counts
   if (is_judged && error <= kTolerance * size && has_changed_alike(before, after, changed)) {
-    part.checks += 1;
+    recorded.checks += 1;
     return played;
   }
   restore(changed, after);

@@ -45,23 +45,23 @@ class CompiledStep {
   PendingStep update(const Rates& rates, const at::Tensor& loss);
 
  private:
-  /// Work with what is known of it.
-  struct Part {
+  /// The recording of one work, and how often it was rehearsed before and checked after.
+  struct RecordedWork {
     int64_t rehearsals = 0, checks = 0;
     std::unique_ptr<StepRecorder::Recording> recording;
   };
   struct Shape {
     data::Batch batch;  // whose memory is recorded
-    Part gradients, update;
+    RecordedWork gradients, update;
     bool is_told = false;  // that its steps are recorded
     bool is_steady =
         false;  // the newest gradients lie where its recording puts them, or there is none
   };
-  std::vector<at::Tensor> run(Part& part,
+  std::vector<at::Tensor> run(RecordedWork& recorded,
                               const StepRecorder::Work& work,
                               const std::vector<at::Tensor>& changed,
                               const std::function<void()>& seed);
-  std::vector<at::Tensor> check(Part& part,
+  std::vector<at::Tensor> check(RecordedWork& recorded,
                                 const StepRecorder::Work& work,
                                 const std::vector<at::Tensor>& changed,
                                 const std::vector<at::Tensor>& before,

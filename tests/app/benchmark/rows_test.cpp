@@ -29,8 +29,8 @@ Measured measured(double ms, double result) {
   return made;
 }
 
-/// Work with nothing to prepare.
-Work at_once(std::function<Measured(const Variant&, int64_t, const perf::Repeats&)> measure) {
+/// Nothing is prepared.
+Prepare at_once(std::function<Measured(const Variant&, int64_t, const perf::Repeats&)> measure) {
   return [measure](const Variant& variant, int64_t batch) -> Ready {
     return [=](const perf::Repeats& repeats) { return measure(variant, batch, repeats); };
   };

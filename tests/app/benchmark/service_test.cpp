@@ -23,19 +23,19 @@ TEST(BenchmarkService, ArrivalsAreAPoissonProcess) {
 }
 
 TEST(BenchmarkService, TellsEachLoad) {
-  Subject subject;
-  subject.config = config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs"})
-                       .compose("train",
-                                {"experiment=im2im/segmentation",
-                                 "model.filters=[4,8,8]",
-                                 "data.path=unused",
-                                 "paths.output_dir=unused"});
-  subject.shape = {1, 1, 16, 16};
+  Workload workload;
+  workload.config = config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs"})
+                        .compose("train",
+                                 {"experiment=im2im/segmentation",
+                                  "model.filters=[4,8,8]",
+                                  "data.path=unused",
+                                  "paths.output_dir=unused"});
+  workload.shape = {1, 1, 16, 16};
   ServiceLoads loads;
   loads.max_batch_size = 4;
   loads.seconds = 0.001;
   loads.percents = {50, 100};
-  const config::Node service = measure_service(subject, {}, loads);
+  const config::Node service = measure_service(workload, {}, loads);
   EXPECT_EQ(service.at("batches").map.size(), 3U);
   EXPECT_GT(service.get<double>("offline_images_per_s"), 0);
   ASSERT_EQ(service.at("loads").map.size(), 2U);

@@ -45,9 +45,9 @@ std::string first_change(const StepTimes& times, const Facts& facts, const std::
 
 TEST(Optimize, ComputingAloneIsComputeBound) {
   const StepTimes times = computing();
-  const app::Shares shares = app::shares_of(times);
+  const app::Shares shares = times.shares();
   EXPECT_DOUBLE_EQ(shares.compute, 1);
-  EXPECT_EQ(app::bound_of(shares), Bound::compute);
+  EXPECT_EQ(shares.bound(), Bound::compute);
   EXPECT_DOUBLE_EQ(times.rate(), 40);
   EXPECT_EQ(first_change(times, tuned(), "model.channels_last"), "true");
   for (const app::Advice& advice : app::advise(times, tuned()))
@@ -63,28 +63,28 @@ TEST(Optimize, SharesAddUpAndTheBoundIsTheLargestOfWhatCanBeAvoided) {
   times.fixed_s = 1;
   times.anomaly_s = 2;
   times.wall_s = 20;  // 2 s are the loop's own
-  const app::Shares shares = app::shares_of(times);
+  const app::Shares shares = times.shares();
   EXPECT_DOUBLE_EQ(shares.data, 0.15);
   EXPECT_DOUBLE_EQ(shares.transfer, 0.05);
   EXPECT_DOUBLE_EQ(shares.sync, 0.3);
   EXPECT_DOUBLE_EQ(shares.launch, 0.15);
   EXPECT_DOUBLE_EQ(shares.compute, 0.35);
-  EXPECT_EQ(app::bound_of(shares), Bound::sync);
-  EXPECT_DOUBLE_EQ(app::share_of(shares, Bound::sync), 0.3);
+  EXPECT_EQ(shares.bound(), Bound::sync);
+  EXPECT_DOUBLE_EQ(shares.of(Bound::sync), 0.3);
 }
 
 TEST(Optimize, EachBoundHasItsName) {
-  EXPECT_STREQ(app::name_of(app::bound_of({0.5, 0, 0, 0.1, 0.4})), "data-bound");
-  EXPECT_STREQ(app::name_of(app::bound_of({0.1, 0.3, 0, 0, 0.6})), "transfer-bound");
-  EXPECT_STREQ(app::name_of(app::bound_of({0, 0, 0.25, 0.2, 0.55})), "sync-bound");
-  EXPECT_STREQ(app::name_of(app::bound_of({0, 0, 0.2, 0.3, 0.5})), "launch-bound");
-  EXPECT_STREQ(app::name_of(app::bound_of({0.1, 0.1, 0.1, 0.1, 0.6})), "compute-bound");
+  EXPECT_STREQ(app::name_of(app::Shares{0.5, 0, 0, 0.1, 0.4}.bound()), "data-bound");
+  EXPECT_STREQ(app::name_of(app::Shares{0.1, 0.3, 0, 0, 0.6}.bound()), "transfer-bound");
+  EXPECT_STREQ(app::name_of(app::Shares{0, 0, 0.25, 0.2, 0.55}.bound()), "sync-bound");
+  EXPECT_STREQ(app::name_of(app::Shares{0, 0, 0.2, 0.3, 0.5}.bound()), "launch-bound");
+  EXPECT_STREQ(app::name_of(app::Shares{0.1, 0.1, 0.1, 0.1, 0.6}.bound()), "compute-bound");
 }
 
 TEST(Optimize, NoTimeIsNoVerdictOfNan) {
-  const app::Shares shares = app::shares_of({});
+  const app::Shares shares = StepTimes{}.shares();
   EXPECT_EQ(shares.data, 0);
-  EXPECT_EQ(app::bound_of(shares), Bound::compute);
+  EXPECT_EQ(shares.bound(), Bound::compute);
   EXPECT_EQ(StepTimes{}.rate(), 0);
 }
 
@@ -104,7 +104,7 @@ Facts slow_loader() {
 }
 
 TEST(Optimize, ASlowLoaderGetsWorkers) {
-  EXPECT_EQ(app::bound_of(app::shares_of(waiting())), Bound::data);
+  EXPECT_EQ(waiting().shares().bound(), Bound::data);
   EXPECT_EQ(first_change(waiting(), slow_loader(), "data.num_workers"), "8");
   // 80 ms of random transforms of a batch are hidden behind 100 ms of computing
   EXPECT_NEAR(app::advise(waiting(), slow_loader()).at(0).gain, 1.8, 1e-9);
@@ -127,8 +127,8 @@ TEST(Optimize, WorkersThatTakeTheCoresOfComputingAreDataToo) {
   StepTimes times = computing();  // nothing waits, but 100 * 4 * 20 ms of 2 * 10 s are the workers'
   app::share_cores(facts, times);
   EXPECT_DOUBLE_EQ(times.loader_s, 4);
-  EXPECT_EQ(app::bound_of(app::shares_of(times)), Bound::data);
-  EXPECT_DOUBLE_EQ(app::shares_of(times).compute, 0.6);
+  EXPECT_EQ(times.shares().bound(), Bound::data);
+  EXPECT_DOUBLE_EQ(times.shares().compute, 0.6);
 
   facts.cores = 8;  // enough for both
   times = computing();
@@ -171,14 +171,14 @@ TEST(Optimize, ALookForNansIsSwitchedOff) {
   times.anomaly_s = 5;
   Facts facts = tuned();
   facts.detects_anomaly = true;
-  EXPECT_EQ(app::bound_of(app::shares_of(times)), Bound::sync);
+  EXPECT_EQ(times.shares().bound(), Bound::sync);
   EXPECT_EQ(first_change(times, facts, "trainer.detect_anomaly"), "false");
 }
 
 TEST(Optimize, ATinyBatchGrowsAsFarAsItHelpsAndFits) {
   StepTimes times = computing();
   times.fixed_s = 9;
-  EXPECT_EQ(app::bound_of(app::shares_of(times)), Bound::launch);
+  EXPECT_EQ(times.shares().bound(), Bound::launch);
   EXPECT_EQ(first_change(times, tuned(), "data.batch_size"), "64");
   EXPECT_NEAR(app::advise(times, tuned()).at(0).gain, 10 / (9.0 / 16 + 1), 1e-9);
   Facts facts = tuned();
@@ -194,7 +194,7 @@ TEST(Optimize, AGpuThatWaitsForLaunchesGetsRecordedSteps) {
   Facts facts = tuned();
   facts.is_on_gpu = true;
   facts.most_batch_size = facts.batch_size;
-  EXPECT_EQ(app::bound_of(app::shares_of(times)), Bound::launch);
+  EXPECT_EQ(times.shares().bound(), Bound::launch);
   EXPECT_EQ(first_change(times, facts, "model.compile_model"), "true");
   EXPECT_DOUBLE_EQ(app::advise(times, facts).at(0).gain, 2);
   facts.compiles = true;
@@ -208,7 +208,7 @@ TEST(Optimize, MemoryThatIsNotPageLockedIsOnAGpu) {
   Facts facts = tuned();
   facts.is_on_gpu = true;
   facts.pins_memory = false;
-  EXPECT_EQ(app::bound_of(app::shares_of(times)), Bound::transfer);
+  EXPECT_EQ(times.shares().bound(), Bound::transfer);
   EXPECT_EQ(first_change(times, facts, "data.pin_memory"), "true");
 }
 

@@ -22,7 +22,7 @@ constexpr double kLeast = 1e-3;  // least value of the mask's blur to divide by
 /// Keeps the last few tensors that are the same for all batches, by the values that they depend
 /// on.
 template <class Key>
-class Kept {
+class TensorCache {
  public:
   template <class Make>
   at::Tensor get(const Key& key, const Make& make) {
@@ -118,7 +118,7 @@ at::Tensor blur_by_shifts(const at::Tensor& images, const at::Tensor& kernel, in
 
 /// Blurs float32 images; on a GPU in float16.
 at::Tensor blur(const at::Tensor& images, double sigma) {
-  static Kept<std::tuple<double, std::string>> kernels;
+  static TensorCache<std::tuple<double, std::string>> kernels;
   const c10::Device device = images.device();
   const auto options = images.options().dtype(device.is_cpu() ? at::kFloat : at::kHalf);
   const at::Tensor kernel =
@@ -189,7 +189,7 @@ at::Tensor mask_of(const std::vector<Disc>& discs,
                    const View& view,
                    c10::Device device,
                    double margin) {
-  static Kept<std::tuple<int64_t, double, double, std::string>> circles;
+  static TensorCache<std::tuple<int64_t, double, double, std::string>> circles;
   const auto options = at::TensorOptions(at::kFloat).device(device);
   const at::Tensor circle = circles.get({view.size, view.fill, margin, device.str()}, [&] {
     const at::Tensor from_middle =

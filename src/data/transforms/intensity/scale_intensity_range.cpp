@@ -6,20 +6,20 @@
 namespace cytra::data {
 namespace {
 
-struct Target {
+struct OutputRange {
   std::optional<double> low, high;
   bool clip = false;
 };
 
-at::Tensor scale(const at::Tensor& image, double a_min, double a_max, const Target& target) {
+at::Tensor scale(const at::Tensor& image, double a_min, double a_max, const OutputRange& output) {
   // A constant image: MONAI neither scales nor clips it.
-  if (a_max - a_min == 0) return image - a_min + target.low.value_or(0);
+  if (a_max - a_min == 0) return image - a_min + output.low.value_or(0);
   at::Tensor scaled = (image - a_min) / (a_max - a_min);
-  if (target.low && target.high) scaled = scaled * (*target.high - *target.low) + *target.low;
-  if (!target.clip || (!target.low && !target.high)) return scaled;
+  if (output.low && output.high) scaled = scaled * (*output.high - *output.low) + *output.low;
+  if (!output.clip || (!output.low && !output.high)) return scaled;
   using Bound = std::optional<at::Scalar>;
-  return scaled.clamp(target.low ? Bound(*target.low) : Bound(),
-                      target.high ? Bound(*target.high) : Bound());
+  return scaled.clamp(output.low ? Bound(*output.low) : Bound(),
+                      output.high ? Bound(*output.high) : Bound());
 }
 
 struct RangeOptions : KeyOptions {
@@ -69,20 +69,20 @@ struct ScaleIntensityRangePercentilesd : RangeOptions {
   }
   at::Tensor operator()(const at::Tensor& image) const {
     return by_channel(image, channel_wise, [&](const at::Tensor& part) {
-      return scale(part, percentile(part, lower), percentile(part, upper), target());
+      return scale(part, percentile(part, lower), percentile(part, upper), output_range());
     });
   }
   RowChange by_rows(const Scan& scan) const {
     return [this,
             ranges = percentiles(scan, channel_wise, {lower, upper})](const at::Tensor& rows) {
       return by_numbered_channel(rows, channel_wise, [&](const at::Tensor& part, std::size_t i) {
-        return scale(part, ranges[i][0], ranges[i][1], target());
+        return scale(part, ranges[i][0], ranges[i][1], output_range());
       });
     };
   }
 
  private:
-  Target target() const {
+  OutputRange output_range() const {
     if (!relative) return {b_min, b_max, clip};
     const double range = *b_max - *b_min;
     return {range * (lower / 100) + *b_min, range * (upper / 100) + *b_min, clip};

@@ -55,13 +55,14 @@ class Spacingd final : public Transform {
     options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const std::vector<int64_t> size = image.sizes().slice(1).vec();
       const std::vector<double> spacing = spacing_for(geometry, size.size());
-      const Plan plan = plan_for(axes_of(geometry, size.size()), spacing, size, options_.diagonal);
-      if (plan.unchanged) return image;
-      check_units(geometry, spacing, size, plan.size);
-      move_voxels(geometry, plan.matrix);
+      const ResultGrid grid =
+          result_grid(axes_of(geometry, size.size()), spacing, size, options_.diagonal);
+      if (grid.unchanged) return image;
+      check_units(geometry, spacing, size, grid.size);
+      move_voxels(geometry, grid.matrix);
       return sample_affine(image,
-                           plan.matrix,
-                           plan.size,
+                           grid.matrix,
+                           grid.size,
                            of_key(options_.mode, key),
                            of_key(options_.padding_mode, key),
                            at::kDouble,
@@ -119,16 +120,16 @@ class Spacingd final : public Transform {
         fmt::join(um, " x ")));
   }
 
-  struct Plan {
+  struct ResultGrid {
     at::Tensor matrix;  // from the result's voxels to the image's
     std::vector<int64_t> size;
     bool unchanged;
   };
-  /// Plans the result as monai.data.utils.{zoom_affine, compute_shape_offset}.
-  static Plan plan_for(const at::Tensor& axes,
-                       const std::vector<double>& spacing,
-                       const std::vector<int64_t>& image,
-                       bool diagonal) {
+  /// The voxels of the result, as monai.data.utils.{zoom_affine, compute_shape_offset}.
+  static ResultGrid result_grid(const at::Tensor& axes,
+                                const std::vector<double>& spacing,
+                                const std::vector<int64_t>& image,
+                                bool diagonal) {
     const auto n = static_cast<int64_t>(image.size());
     const at::Tensor old = axes.slice(0, 0, n).slice(1, 0, n);
     at::Tensor target = at::eye(n + 1, at::kDouble);
@@ -146,10 +147,10 @@ class Spacingd final : public Transform {
     corners = at::cat({corners, at::ones_like(corners.slice(0, 0, 1))});
     const at::Tensor places = at::linalg_solve(target, axes).matmul(corners).slice(0, 0, n);
     const at::Tensor extent = places.amax(1) - places.amin(1);
-    Plan plan{{}, {}, true};
+    ResultGrid grid{{}, {}, true};
     for (int64_t d = 0; d < n; ++d)
-      plan.size.push_back(std::llrint(snapped(extent[d].item<double>()) + 1));
-    const at::Tensor size = at::tensor(plan.size, at::kDouble);
+      grid.size.push_back(std::llrint(snapped(extent[d].item<double>()) + 1));
+    const at::Tensor size = at::tensor(grid.size, at::kDouble);
     // The corner below all others is kept in place, when there is one; else the centre.
     at::Tensor origin;
     for (int64_t i = 0; i < corners.size(1) && !origin.defined(); ++i) {
@@ -162,9 +163,9 @@ class Spacingd final : public Transform {
       origin = old.matmul(half) + axes.slice(0, 0, n).select(1, n) - rotation.matmul(size / 2);
     }
     target.slice(0, 0, n).select(1, n).copy_(origin);
-    plan.matrix = at::linalg_solve(axes, target);
-    plan.unchanged = plan.size == image && is_identity(plan.matrix);
-    return plan;
+    grid.matrix = at::linalg_solve(axes, target);
+    grid.unchanged = grid.size == image && is_identity(grid.matrix);
+    return grid;
   }
   Options options_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The model that is measured, and the work that it does.
+// What is measured, a model on inputs of one shape, and how it is prepared for each variant.
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ struct Model;
 
 namespace cytra::app {
 
-struct Subject {
+struct Workload {
   config::Node config;     // of a training: a run's, or an experiment's
   std::string checkpoint;  // "": weights are random
   c10::Device device = c10::kCPU;
@@ -36,14 +36,14 @@ struct Measured {
 using Ready = std::function<Measured(const perf::Repeats&)>;
 /// Prepares a variant. Throws, as what it returns does: what torch throws; ConfigError for a
 /// variant that there is not on this device.
-using Work = std::function<Ready(const Variant&, int64_t batch)>;
+using Prepare = std::function<Ready(const Variant&, int64_t batch)>;
 
 /// Sets the variant's options in the model's configuration and for the process. Returns the
 /// configuration.
 /// Throws: ConfigError where the device lacks it.
-config::Node prepared(const Subject& subject, const Variant& variant);
+config::Node prepared(const Workload& workload, const Variant& variant);
 /// Makes the model on the device, in the variant's precision.
-std::shared_ptr<nn::Model> make_model(const Subject& subject,
+std::shared_ptr<nn::Model> make_model(const Workload& workload,
                                       const config::Node& model,
                                       const Variant& variant);
 

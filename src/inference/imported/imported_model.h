@@ -9,8 +9,8 @@
 
 namespace cytra::inference {
 
-/// A program in a file of another framework, with its own description.
-struct Program {
+/// A model in a file of another framework, with its own description.
+struct ImportedModel {
   Forward forward;
   std::function<std::string()> torchscript;
   MoveModel place;

@@ -1,4 +1,4 @@
-#include "app/benchmark/subject.h"
+#include "app/benchmark/workload.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -14,20 +14,20 @@ namespace cytra::app {
 
 using config::Node;
 
-std::vector<int64_t> Subject::shape_of(int64_t batch) const {
+std::vector<int64_t> Workload::shape_of(int64_t batch) const {
   std::vector<int64_t> sizes = shape;
   sizes[0] = batch;
   return sizes;
 }
 
-Node prepared(const Subject& subject, const Variant& variant) {
-  const device::Backend& backend = device::backend_of(subject.device);
+Node prepared(const Workload& workload, const Variant& variant) {
+  const device::Backend& backend = device::backend_of(workload.device);
   if (variant.tf32) {
-    const std::string problem = backend.why_no_tf32(subject.device);
+    const std::string problem = backend.why_no_tf32(workload.device);
     if (!problem.empty()) throw ConfigError(problem);
   }
   backend.set_tf32({variant.tf32, variant.tf32});
-  Node config = subject.config;
+  Node config = workload.config;
   Node& model = *config.find("task.model");
   if (variant.channels_last) model.set("channels_last", Node::make_boolean(*variant.channels_last));
   if (variant.gradient_checkpointing)
@@ -47,14 +47,14 @@ Node prepared(const Subject& subject, const Variant& variant) {
   return config;
 }
 
-std::shared_ptr<nn::Model> make_model(const Subject& subject,
+std::shared_ptr<nn::Model> make_model(const Workload& workload,
                                       const Node& node,
                                       const Variant& variant) {
   at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
   std::shared_ptr<nn::Model> model = make<nn::Model>(node);
-  if (!subject.checkpoint.empty()) nn::load_weights(subject.checkpoint, *model, true);
+  if (!workload.checkpoint.empty()) nn::load_weights(workload.checkpoint, *model, true);
   model->eval();
-  nn::place(*model, subject.device, device::uses_tensor_cores(variant.precision, subject.device));
+  nn::place(*model, workload.device, device::uses_tensor_cores(variant.precision, workload.device));
   return model;
 }
 

@@ -1,3 +1,5 @@
+#include "app/benchmark/workload.h"
+
 #include <atomic>
 
 #include <ATen/ATen.h>
@@ -5,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "app/benchmark/inference.h"
-#include "app/benchmark/subject.h"
 #include "app/benchmark/training.h"
 #include "base/error.h"
 #include "config/composer.h"
@@ -16,18 +17,18 @@ namespace {
 
 using config::Node;
 
-Subject subject_of(std::vector<std::string> overrides, const std::vector<int64_t>& shape) {
-  Subject subject;
+Workload workload_of(std::vector<std::string> overrides, const std::vector<int64_t>& shape) {
+  Workload workload;
   overrides.insert(overrides.end(), {"data.path=unused", "paths.output_dir=unused"});
-  subject.config =
+  workload.config =
       config::Composer({std::string(CYTRA_SOURCE_DIR) + "/configs"}).compose("train", overrides);
-  subject.shape = shape;
-  return subject;
+  workload.shape = shape;
+  return workload;
 }
 
-Subject small_subject(std::vector<std::string> more = {}) {
+Workload small_workload(std::vector<std::string> more = {}) {
   more.insert(more.begin(), {"experiment=im2im/segmentation", "model.filters=[4,8,8]"});
-  return subject_of(std::move(more), {1, 1, 32, 32});
+  return workload_of(std::move(more), {1, 1, 32, 32});
 }
 
 Variant in_precision(const std::string& precision) {
@@ -36,9 +37,9 @@ Variant in_precision(const std::string& precision) {
   return variant;
 }
 
-std::vector<double> losses_of(const Subject& subject, const Variant& variant = {}) {
+std::vector<double> losses_of(const Workload& workload, const Variant& variant = {}) {
   std::vector<double> losses;
-  for (const at::Tensor& loss : prepare_training(subject, variant, 2)({1, 2}).results)
+  for (const at::Tensor& loss : prepare_training(workload, variant, 2)({1, 2}).results)
     losses.push_back(loss.item<double>());
   return losses;
 }
@@ -58,7 +59,7 @@ TEST(BenchmarkInference, Bfloat16CastsItsWeightsOnce) {
     const auto handle =
         at::addGlobalCallback(at::RecordFunctionCallback(&see_cast).needsInputs(true).scopes(
             {at::RecordScope::FUNCTION}));
-    prepare_inference(small_subject(), in_precision("bf16-mixed"), 1)({0, runs});
+    prepare_inference(small_workload(), in_precision("bf16-mixed"), 1)({0, runs});
     at::removeCallback(handle);
     return casts.load();
   };
@@ -69,9 +70,9 @@ TEST(BenchmarkInference, Bfloat16CastsItsWeightsOnce) {
 
 TEST(BenchmarkTraining, ForbidsStepsThatMakeTheHostWait) {
   const auto watch = [](std::vector<std::string> overrides) {
-    Subject subject = small_subject(std::move(overrides));
-    subject.forbid_transfers = "error";
-    watch_training(subject, {}, 2);
+    Workload workload = small_workload(std::move(overrides));
+    workload.forbid_transfers = "error";
+    watch_training(workload, {}, 2);
   };
   EXPECT_NO_THROW(watch({}));
   const std::string message =
@@ -82,9 +83,9 @@ TEST(BenchmarkTraining, ForbidsStepsThatMakeTheHostWait) {
 }
 
 TEST(BenchmarkInference, OptionsChangeTheOutputsNoMoreThanTheyMay) {
-  const Subject subject = small_subject();
+  const Workload workload = small_workload();
   const auto output = [&](const Variant& variant) {
-    const Measured measured = prepare_inference(subject, variant, 2)({0, 1});
+    const Measured measured = prepare_inference(workload, variant, 2)({0, 1});
     EXPECT_EQ(measured.times.ms.size(), 1U);
     EXPECT_GT(measured.peak_bytes, 1e6);
     return measured.results.at(0);
@@ -116,25 +117,25 @@ TEST(BenchmarkInference, OptionsChangeTheOutputsNoMoreThanTheyMay) {
 }
 
 TEST(BenchmarkTraining, IsTheExperimentsStep) {
-  const std::vector<double> usual = losses_of(small_subject());
+  const std::vector<double> usual = losses_of(small_workload());
   ASSERT_EQ(usual.size(), 3U);
   EXPECT_LT(usual[2], usual[0]) << "nothing is learned";
-  EXPECT_EQ(losses_of(small_subject()), usual) << "the same figures each time";
+  EXPECT_EQ(losses_of(small_workload()), usual) << "the same figures each time";
 
-  const std::vector<double> still = losses_of(small_subject({"optimizer.lr=0"}));
+  const std::vector<double> still = losses_of(small_workload({"optimizer.lr=0"}));
   EXPECT_EQ(still[0], usual[0]);
   EXPECT_EQ(still[2], usual[0]) << "optimizer";
-  const std::vector<double> clipped = losses_of(small_subject({"optimizer=sgd",
-                                                               "optimizer.lr=1",
-                                                               "optimizer.weight_decay=0",
-                                                               "trainer.gradient_clip_val=1e-9"}));
+  const std::vector<double> clipped = losses_of(small_workload({"optimizer=sgd",
+                                                                "optimizer.lr=1",
+                                                                "optimizer.weight_decay=0",
+                                                                "trainer.gradient_clip_val=1e-9"}));
   EXPECT_NEAR(clipped[2], usual[0], 1e-6) << "clipping";
-  EXPECT_NE(losses_of(small_subject({"loss=dice"}))[0], usual[0]) << "loss";
+  EXPECT_NE(losses_of(small_workload({"loss=dice"}))[0], usual[0]) << "loss";
 }
 
 TEST(BenchmarkTraining, OptionsGiveNearlyTheSameLosses) {
-  const Subject subject = small_subject();
-  const std::vector<double> usual = losses_of(subject);
+  const Workload workload = small_workload();
+  const std::vector<double> usual = losses_of(workload);
   Variant last, first, fused, not_fused, checkpointing;
   last.channels_last = true;
   first.channels_last = false;
@@ -142,9 +143,9 @@ TEST(BenchmarkTraining, OptionsGiveNearlyTheSameLosses) {
   not_fused.fused = false;
   checkpointing.gradient_checkpointing = true;
   for (const Variant& variant : {last, first, fused, not_fused, checkpointing})
-    EXPECT_NEAR(losses_of(subject, variant)[2], usual[2], 1e-4) << variant.name();
+    EXPECT_NEAR(losses_of(workload, variant)[2], usual[2], 1e-4) << variant.name();
   for (const char* precision : {"bf16-mixed", "16-mixed", "bf16-true"}) {
-    const std::vector<double> losses = losses_of(subject, in_precision(precision));
+    const std::vector<double> losses = losses_of(workload, in_precision(precision));
     EXPECT_NEAR(losses[2], usual[2], 0.05) << precision;
     EXPECT_NE(losses[2], usual[2]) << precision << " computes in float32";
   }
@@ -154,10 +155,10 @@ TEST(BenchmarkTraining, CompiledStepsNeedAGpu) {
   Variant compiled;
   compiled.engine = "cudagraph";
   EXPECT_NE(
-      message_of<ConfigError>([&] { losses_of(small_subject(), compiled); }).find("needs a GPU"),
+      message_of<ConfigError>([&] { losses_of(small_workload(), compiled); }).find("needs a GPU"),
       std::string::npos);
-  const Subject asks = small_subject({"model.compile_model=true"});
-  EXPECT_EQ(losses_of(asks), losses_of(small_subject())) << "made as they are";
+  const Workload asks = small_workload({"model.compile_model=true"});
+  EXPECT_EQ(losses_of(asks), losses_of(small_workload())) << "made as they are";
 }
 
 TEST(BenchmarkTraining, TakesEveryTask) {
@@ -172,7 +173,7 @@ TEST(BenchmarkTraining, TakesEveryTask) {
       {"experiment=im2im/mae", "patch_shape=[32,32]"}};
   for (const std::vector<std::string>& overrides : experiments) {
     SCOPED_TRACE(overrides.front() + " " + overrides.back());
-    const std::vector<double> losses = losses_of(subject_of(overrides, {2, 1, 32, 32}));
+    const std::vector<double> losses = losses_of(workload_of(overrides, {2, 1, 32, 32}));
     EXPECT_TRUE(std::isfinite(losses.at(2)));
     EXPECT_NE(losses[0], 0);
   }
