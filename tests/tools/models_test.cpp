@@ -84,7 +84,7 @@ TEST(ModelsOfOthers, AreExported) {
            {"control flow.pt", "onnx", "this model has no form in ONNX here: "},
            {"*r*e*.pt", "onnx", "expected one model"},
            {"traced.pt", "safetensors", "expected torchscript or onnx"},
-           {"a bundle", "onnx", "it is run, not exported"}}) {
+           {"a bundle", "onnx", "it can be run, but not exported"}}) {
     const Outcome outcome = export_as(model, format);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
