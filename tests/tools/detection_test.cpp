@@ -90,7 +90,7 @@ TEST_F(DetectionPrograms, LargeImagesAreSearchedByWindows) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(
       refused.err.find("command line 'inference_args.mode=constant': inference_args.mode: this "
-                       "detector gives boxes"),
+                       "option is not for a detector"),
       std::string::npos)
       << refused.err;
 }
