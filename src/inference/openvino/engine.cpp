@@ -109,7 +109,7 @@ ov::CompiledModel load_kept(const Kept& kept, ov::element::Type element, int64_t
   std::error_code ignored;
   if (kept.path.empty() || !fs::exists(fs::symlink_status(kept.path, ignored))) return {};
   if (!is_own_file(kept.path)) {
-    log::warn("{}: not used: it is of another user, or others may write to it", kept.path);
+    log::warn("{}: not used: it belongs to another user, or others may write to it", kept.path);
     return {};
   }
   try {
