@@ -179,7 +179,7 @@ TEST(Onnx, WhatHasNoFormIsNamed) {
   EXPECT_NE(message_of<DataError>([&] {
               onnx_of([&](const at::Tensor& x) { return at::conv2d(x.to(at::kHalf), half); },
                       at::rand({1, 2, 8, 8}));
-            }).find("float32 alone"),
+            }).find("float32 weights only"),
             std::string::npos);
 }
 

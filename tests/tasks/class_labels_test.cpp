@@ -57,7 +57,7 @@ TEST(ClassLabels, RefusesOtherNumbersOfChannels) {
   expect_target_refused(
       kMask, image({0, 1, 0}, 3), {"3 channels", "num_classes=3 multilabel=true"});
   expect_target_refused(kClasses, image({0, 1, 0}, 3), {"one channel", "multilabel=true"});
-  expect_target_refused(kMasks, image({0, 1}), {"1 channels", "needs 3"});
+  expect_target_refused(kMasks, image({0, 1}), {"1 channels", "takes 3"});
 }
 
 TEST(ClassLabels, NamesTheFileOfATarget) {

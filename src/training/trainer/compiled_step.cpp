@@ -280,7 +280,7 @@ std::vector<at::Tensor> CompiledStep::check(Part& part,
 }
 
 void CompiledStep::give_up(const std::string& why) {
-  log::info("model.compile_model: steps run without recording: {}", why);
+  log::info("model.compile_model: steps run as usual and are not recorded: {}", why);
   recorder_ = nullptr;
 }
 
@@ -324,7 +324,7 @@ std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
     return std::make_unique<CompiledStep>(
         std::move(recorder), options, model, optimizer, scaler, /*in_any_case=*/!is_open);
   } catch (const NotRecordable& error) {
-    say(fmt::format("steps run without recording: {}", error.what()));
+    say(fmt::format("steps run as usual and are not recorded: {}", error.what()));
     return nullptr;
   }
 }
