@@ -74,8 +74,8 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
   if (!model.network) {
     if (model.torchscript) return model.torchscript();
     throw ConfigError(model.path +
-                      ": it is run, not exported; expected weights of a network "
-                      "that is registered here, or TorchScript");
+                      ": it can be run, but not exported; expected weights of a network that is "
+                      "registered here, or TorchScript");
   }
   std::string bytes = exporting::to_torchscript(forward, example(model, 2, 4), metadata);
   // A trace holds the operations of one run: it must be right for other images, too.
@@ -86,8 +86,8 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
   } catch (const std::exception& error) {  // the trace holds sizes that the network computes with
     log::debug("{}", error.what());
     throw ConfigError(
-        fmt::format("{}: a trace of it does for images of one size alone, so it is "
-                    "run by Cytra only; expected format=safetensors",
+        fmt::format("{}: a trace of it is valid for images of one size only, so only Cytra can run "
+                    "it; expected format=safetensors",
                     model.path));
   }
   const double most = expected.abs().max().item<double>();
@@ -139,8 +139,8 @@ void write_model(const ExportConfig& config,
   if (config.format == "safetensors") {
     if (model.network) return write_weights(config.output, *model.network, metadata);
     throw ConfigError(
-        fmt::format("format: safetensors holds the weights of a network that is "
-                    "registered here, and {} is none; expected torchscript or onnx",
+        fmt::format("format: safetensors holds the weights of a network that is registered here, "
+                    "and {} is not; expected torchscript or onnx",
                     model.path));
   }
   expect_network_alone(model, config.format);
@@ -161,13 +161,15 @@ int export_model(cli::Run run, const ExportConfig& config) {
   device::apply(config.performance, at::kCPU);
   const std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   if (models.size() > 1)
-    throw ConfigError("checkpoint.ckpt_path: expected one model: a file holds no average");
+    throw ConfigError(
+        "checkpoint.ckpt_path: expected one model: a file can't hold the average of several");
   const inference::LoadedModel& trained = models.at(0);
   const std::string& path = trained.path;
   std::error_code ignored;
   if (fs::equivalent(config.output, path, ignored)) {
     throw ConfigError(
-        fmt::format("output: {} is the checkpoint itself, which holds more; expected another file",
+        fmt::format("output: {} is the checkpoint itself, which holds more than an export; "
+                    "expected another file",
                     config.output));
   }
   const Metadata metadata{{"format", "pt"},

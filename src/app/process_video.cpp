@@ -35,12 +35,12 @@ struct VideoFileOptions : pipelines::VideoOptions {
   void visit(V& v) {
     v("input", input, "a video, a FIFO, or an address that FFmpeg reads (rtsp://...)");
     v("output", output, "the video to write: .mp4, .mov, .mkv ...");
-    v("threshold", threshold, "of a mask's probability", 0, 1);
+    v("threshold", threshold, "threshold of a mask's probability", 0, 1);
     VideoOptions::visit(v);
     v("codec", encoding.codec, "auto: libx264, else mpeg4; or an encoder of FFmpeg by its name");
     v("preset",
       encoding.preset,
-      "of libx264: slower ones make smaller files",
+      "preset of libx264: slower ones make smaller files",
       {"ultrafast",
        "superfast",
        "veryfast",
@@ -50,8 +50,14 @@ struct VideoFileOptions : pipelines::VideoOptions {
        "slow",
        "slower",
        "veryslow"});
-    v("crf", encoding.crf, "of libx264: lower is better and larger; 0: lossless", 0, 51);
-    v("prometheus", prometheus, "also write what the stages did to this file, for Prometheus");
+    v("crf",
+      encoding.crf,
+      "quality of libx264: lower is better and makes larger files; 0: lossless",
+      0,
+      51);
+    v("prometheus",
+      prometheus,
+      "also write the figures of the stages to this file, for Prometheus");
   }
 };
 
@@ -63,7 +69,8 @@ struct VideoTrainerOptions : device::DeviceOptions {
     DeviceOptions::visit(v);
     v("precision",
       precision,
-      "of products; weights stay float32; null: the training's where the device has it",
+      "precision of products; weights stay float32; null: that of the training, if the device has "
+      "it",
       device::precision_names());
     v("devices", config::Unused{}, "a video runs in one process");
     v("limit_predict_batches", config::Unused{}, "use video.limit_frames");
@@ -97,7 +104,7 @@ inference::Predictor video_predictor(const VideoConfig& config, std::string& pre
   std::vector<std::string> heads = subject.heads();
   if (!heads.empty()) {
     heads.resize(1);
-    log::info("{}: of its heads, {}", subject.first().path, heads.front());
+    log::info("{}: only its head {} is used", subject.first().path, heads.front());
   }
   inference::PredictorOptions options;
   options.threshold = config.video.threshold;
@@ -142,7 +149,9 @@ void add_figures(const pipelines::VideoFigures& figures,
   }
   if (figures.windows > 0) {
     count("windows", "windows of the whole scale, with an early exit", figures.windows);
-    count("windows_skipped", "of these, not predicted: sure before", figures.windows_skipped);
+    count("windows_skipped",
+          "of these windows, those not predicted: they were sure before",
+          figures.windows_skipped);
     results.add(
         "windows_skipped_share",
         static_cast<double>(figures.windows_skipped) / static_cast<double>(figures.windows));

@@ -28,8 +28,8 @@ int open_to_append(const std::string& path) {
   if (!is_other) return opened;
   if (opened >= 0) ::close(opened);
   throw ConfigError(path +
-                    ": a link, FIFO or device, expected a regular file of an earlier run, or none; "
-                    "move it away, or choose another folder (paths.output_dir=...)");
+                    ": a link, FIFO or device, expected a regular file of an earlier run or no "
+                    "file; move it away, or choose another folder (paths.output_dir=...)");
 }
 
 AppendFile::AppendFile(std::string path) : path_(std::move(path)) {

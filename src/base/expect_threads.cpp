@@ -48,8 +48,8 @@ void expect_threads() {
     const int64_t wanted = text == nullptr ? 0 : std::strtoll(text, nullptr, 10);
     if (wanted > kMostThreads) {
       throw ConfigError(
-          fmt::format("{}={} in the environment: expected {} threads at most; this "
-                      "machine has {} processors for them",
+          fmt::format("{}={} in the environment: expected at most {} threads; this machine has {} "
+                      "processors for them",
                       name,
                       text,
                       kMostThreads,

@@ -39,7 +39,7 @@ int own_descriptor(const fs::path& path) {
 
 int open_output_stream(const std::string& path) {
   if (path.empty() || path.back() == '/')
-    throw ConfigError("\"" + path + "\": no name of a file, expected one to write to");
+    throw ConfigError("\"" + path + "\": not the name of a file, expected a file to write to");
   struct stat named {
   }, status{};
   if (::lstat(path.c_str(), &named) != 0 || ::stat(path.c_str(), &status) != 0) return -1;
@@ -55,7 +55,7 @@ int open_output_stream(const std::string& path) {
     throw ConfigError(path + ": a disk or socket, expected a file, FIFO or character device");
   const bool is_fifo = S_ISFIFO(status.st_mode);
   if (is_fifo && status.st_uid != ::geteuid())
-    throw ConfigError(path + ": a FIFO of another user's; choose another place for the output");
+    throw ConfigError(path + ": a FIFO of another user; choose another place for the output");
   const int stream = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (stream < 0 && errno == ENXIO && is_fifo)
     throw ConfigError(path + ": a FIFO that nobody reads; start its reader first");

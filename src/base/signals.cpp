@@ -77,7 +77,7 @@ BreakableWork::~BreakableWork() {
 void break_on_signal() {
   const int signal = received;
   if (is_breakable && signal != 0)
-    throw Interrupted("interrupted in the midst of an image", signal_exit_code(signal));
+    throw Interrupted("interrupted in the middle of an image", signal_exit_code(signal));
 }
 
 }  // namespace cytra

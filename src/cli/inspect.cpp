@@ -180,7 +180,7 @@ std::string explain_text(const config::Composer& composer,
     const Node* final_value = composition.root.find(one);
     text += one;
     if (final_value == nullptr) {
-      text += " is not there any more\n";
+      text += " no longer exists\n";
     } else if (final_value->kind == Kind::string &&
                final_value->string.find("${") != std::string::npos) {
       text += fmt::format(" = {}   (from {})\n",

@@ -22,7 +22,7 @@ std::string checkpoint_in(const fs::path& folder, const std::string& which) {
       const fs::path file = place / (name + ".ckpt");
       if (!fs::is_regular_file(file, ignored)) continue;
       if (name != which)
-        log::warn("{}: no {}.ckpt; {} is taken", place.string(), which, file.string());
+        log::warn("{}: no {}.ckpt; {} is used instead", place.string(), which, file.string());
       return file.string();
     }
   }

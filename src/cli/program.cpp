@@ -162,7 +162,7 @@ void apply_hydra(const Node& root) {
   if (verbose.kind != config::Kind::boolean || verbose.boolean) log::set_level(log::Level::debug);
   const Node& chdir = root.at("hydra.job.chdir");
   if (chdir.kind == config::Kind::boolean && chdir.boolean)
-    log::warn("{}: not supported, the working folder stays", chdir.where());
+    log::warn("{}: not supported, the working folder does not change", chdir.where());
   const Node& callbacks = root.at("hydra.callbacks");
   if (callbacks.is_map() && !callbacks.map.empty())
     log::warn("{}: Python callbacks of Hydra are not run", callbacks.map.front().second.where());
@@ -375,7 +375,8 @@ int run(const Program& program, int argc, char** argv) {
     const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (code == 0 && !is_written && !has_no_reader(STDOUT_FILENO))
       throw IoError(
-          "stdout: not all could be written, the disk is full; what was made is in its place");
+          "stdout: not everything could be written, because the disk is full; the files of the run "
+          "are in their places");
     return code;
   } catch (const std::exception& error) {
     return report(error);

@@ -43,7 +43,8 @@ int parallel_jobs(const Node& root) {
   if (node == nullptr) return 1;
   const auto count = node->as<int64_t>();
   if (count == 0 || count < -1)
-    throw ConfigError(node->where() + ": expected jobs at a time, or -1 for one per processor");
+    throw ConfigError(node->where() +
+                      ": expected the number of jobs at a time, or -1 for one per processor");
   return static_cast<int>(count == -1 ? available_processors() : std::min<int64_t>(count, 4096));
 }
 

@@ -42,7 +42,7 @@ struct JsonReader final : Json::json_sax_t {
   bool parse_error(std::size_t at,
                    const std::string&,
                    const nlohmann::detail::exception&) override {
-    throw DataError(*file + ": no JSON at byte " + std::to_string(at));
+    throw DataError(*file + ": not JSON at byte " + std::to_string(at));
   }
 
   template <class T = bool>
@@ -150,7 +150,7 @@ std::string to_plain_json(Node node) {
 
 Node parse_json(const std::string& text, const std::string& name) {
   JsonReader reader(name);
-  if (!Json::sax_parse(text, &reader)) throw DataError(name + ": no JSON");
+  if (!Json::sax_parse(text, &reader)) throw DataError(name + ": not JSON");
   return std::move(reader.root);
 }
 

@@ -56,7 +56,7 @@ void Problems::note(const Node& place, const std::string& what) {
 
 void Problems::throw_if_any() const {
   if (empty()) return;
-  throw ConfigError(join(lines_, "\n") + (more_ ? "\n... and more; mend these first" : ""));
+  throw ConfigError(join(lines_, "\n") + (more_ ? "\n... and more; correct these first" : ""));
 }
 
 }  // namespace cytra::config

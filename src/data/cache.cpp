@@ -296,7 +296,7 @@ void CacheManager::write(const std::string& key, const CacheEntry& entry) {
       return;
   } catch (const std::exception& error) {
     if (can_write_.exchange(false))
-      log::warn("no more is written to the disk cache: {}", error.what());
+      log::warn("nothing more is written to the disk cache: {}", error.what());
     return;
   }
   shrink();

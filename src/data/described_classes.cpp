@@ -27,7 +27,7 @@ void follow_channels(const DatasetDescription& description, bool& is_ct) {
   if (others.empty()) return;
   log::warn(
       "{}: the normalisation of {} is not planned: each channel of each image gets mean 0 and "
-      "deviation 1; data.transforms of the plan's experiment take another",
+      "deviation 1; for another one, change data.transforms of the plan's experiment",
       description.place,
       fmt::join(others, ", "));
 }
@@ -43,8 +43,8 @@ void follow_labels(const DatasetDescription& description, std::vector<ClassFacts
   }
   if (!unnamed.empty()) {
     throw ConfigError(
-        fmt::format("plan: the targets have the values {}, which labels of {} do not "
-                    "name; add them there, or mend the targets",
+        fmt::format("plan: the targets have the values {}, which labels of {} do not name; add "
+                    "them there, or correct the targets",
                     fmt::join(unnamed, ", "),
                     description.place));
   }
@@ -64,11 +64,11 @@ void follow_labels(const DatasetDescription& description, std::vector<ClassFacts
 void follow(const DatasetDescription& description, std::vector<ClassFacts>& labels, bool& is_ct) {
   follow_channels(description, is_ct);
   if (!description.regions.empty()) {
-    throw ConfigError(fmt::format(
-        "{}: labels.{} are regions of several values, which this planning is not for; give each "
-        "value one name, as {{\"background\": 0, \"edema\": 1, \"core\": 2}}",
-        description.place,
-        fmt::join(description.regions, ", labels.")));
+    throw ConfigError(
+        fmt::format("{}: labels.{} are regions of several values, which --plan does not support; "
+                    "give each value one name, as {{\"background\": 0, \"edema\": 1, \"core\": 2}}",
+                    description.place,
+                    fmt::join(description.regions, ", labels.")));
   }
   if (!labels.empty() && !description.labels.empty()) follow_labels(description, labels);
 }
@@ -76,8 +76,8 @@ void follow(const DatasetDescription& description, std::vector<ClassFacts>& labe
 int64_t classes_of(const std::vector<ClassFacts>& labels, std::string& why) {
   if (labels.empty()) {
     throw ConfigError(
-        "plan: the targets are no images of classes (whole numbers, 64 at most: instances, or "
-        "intensities?), which this planning is for; set num_classes=1 to tell objects from "
+        "plan: the targets are not images of classes (whole numbers, 64 at most), which --plan "
+        "needs, but perhaps instances or intensities; set num_classes=1 to tell objects from "
         "background");
   }
   std::vector<std::string> values;
@@ -88,11 +88,9 @@ int64_t classes_of(const std::vector<ClassFacts>& labels, std::string& why) {
         fmt::format("plan: the targets have the label {}, expected 0 or more", lowest));
   if (highest >= 2 * static_cast<int64_t>(labels.size())) {
     throw ConfigError(
-        fmt::format("plan: the targets hold {} labels up to {}, as objects have that are told "
-                    "apart, which this "
-                    "planning is not for; set num_classes=1 to tell them from the background, "
-                    "num_classes={} if "
-                    "these are classes",
+        fmt::format("plan: the targets hold {} labels up to {}, as for objects that are told "
+                    "apart, which --plan does not support here; set num_classes=1 to tell them "
+                    "from the background, num_classes={} if these are classes",
                     labels.size(),
                     highest,
                     highest + 1));

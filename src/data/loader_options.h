@@ -16,9 +16,9 @@ struct SplitTransforms {
   void visit(V& v) {
     const config::Part transforms = config::list_of<Transform>();
     v("train", train, "transforms of training images, in order", transforms);
-    v("valid", valid, "of validation images; null: none", transforms);
-    v("test", test, "of test images; null: as valid", transforms);
-    v("predict", predict, "of images to predict; null: as valid", transforms);
+    v("valid", valid, "transforms of validation images; null: none", transforms);
+    v("test", test, "transforms of test images; null: as valid", transforms);
+    v("predict", predict, "transforms of images to predict; null: as valid", transforms);
     v("batch",
       batch,
       "random transforms of training batches, on the model's device; null: none",
@@ -108,7 +108,7 @@ struct LoaderOptions {
     v("disk_cache_gb", disk_cache_gb, "GB that cache_dir may take", 0, 1e9);
     v("cache_compression",
       cache_compression,
-      "of cache_dir; zstd takes less space and more time",
+      "compression of cache_dir; zstd takes less space and more time",
       {"none", "zstd"});
   }
   /// Visits options that torch's DataLoader, MONAI's data sets and CytoDL take.

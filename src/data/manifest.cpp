@@ -166,7 +166,7 @@ std::vector<int64_t> Manifest::timepoints(std::size_t row,
                              : selectors.stop != kNone ? selectors.stop
                                                        : selectors.step;
   if (start > stop) {
-    throw DataError(fmt::format("{}: time points {} to {}{}: there are none",
+    throw DataError(fmt::format("{}: time points {} to {}{}: there are no such time points",
                                 place(row, blamed),
                                 start,
                                 stop,
@@ -237,7 +237,9 @@ void Manifest::add_row(std::size_t row, std::vector<Sample>& samples) const {
     by_column.push_back(sources(row, column));
     count = std::max(count, by_column.back().size());
   }
-  if (count == 0) throw DataError(place(row, images_[0].index) + " is empty, as all of the row");
+  if (count == 0)
+    throw DataError(place(row, images_[0].index) +
+                    " is empty, like all cells of images in this row");
   for (std::size_t c = 0; c < images_.size(); ++c) {
     if (by_column[c].size() <= 1 || by_column[c].size() == count) continue;
     throw DataError(fmt::format("{} gives {} images, another column of the row {}",

@@ -25,7 +25,7 @@ bool has_text(const std::vector<std::string>& texts, const std::string& text) {
 std::vector<std::string> SourceKeyOptions::read(const std::vector<std::string>& columns) {
   if (source_keys.empty()) return columns;
   if (columns.empty())
-    throw ConfigError("source_keys: expected data.columns, whose first they become");
+    throw ConfigError("source_keys: expected data.columns, the first of which they replace");
   if (std::set<std::string>(source_keys.begin(), source_keys.end()).size() < source_keys.size())
     throw ConfigError(
         fmt::format("source_keys: [{}], expected each once", fmt::join(source_keys, ", ")));

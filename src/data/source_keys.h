@@ -15,8 +15,8 @@ struct SourceKeyOptions {
   void visit(V& v) {
     v("source_keys",
       source_keys,
-      "columns (or folders) whose images are the channels of one, in their order, in place of the "
-      "first of `columns`; []: that column alone");
+      "columns (or folders) whose images become the channels of one image, in this order; it "
+      "replaces the first of `columns`; []: that column alone");
   }
   /// Returns `columns` with source_keys in place of the first. Throws: ConfigError where there is
   /// none, or a key is named twice.

@@ -122,7 +122,7 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
                                                       a.geometry,
                                                       relation.difference);
       if (wrong.empty()) {
-        notes.add(fmt::format("{}: {}: '{}' does not lie on '{}' ({}), which is seen to",
+        notes.add(fmt::format("{}: {}: '{}' does not lie on '{}' ({}), which loading takes care of",
                               name_of(split.split),
                               b.path,
                               label,

@@ -66,7 +66,7 @@ class Cpu final : public Backend {
   }
   std::string why_slow(c10::ScalarType type, c10::Device /*device*/) const override {
     if (cpu_multiplies(type)) return "";
-    return fmt::format("this CPU has no products in {}",
+    return fmt::format("this CPU does not compute products in {}",
                        type == c10::kHalf ? "float16" : "bfloat16");
   }
 };

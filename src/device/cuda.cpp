@@ -29,7 +29,7 @@ CudaGpu gpu_of(c10::Device device) {
 
 Absence load_cuda() {
   const CudaDriver driver = cuda_driver();
-  if (!driver.is_found) return {"no NVIDIA driver is there (libcuda.so.1)"};
+  if (!driver.is_found) return {"no NVIDIA driver is installed (libcuda.so.1 was not found)"};
   if (!driver.problem.empty()) return {driver.problem, false};
   if (driver.devices == 0) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -58,7 +58,8 @@ Absence load_cuda() {
       !problem.empty())
     return {problem, false};
   if (!torch.hasCUDA() || torch.deviceCount() == 0)
-    return {fmt::format("the NVIDIA driver shows {} GPUs, torch none", driver.devices), false};
+    return {fmt::format("the NVIDIA driver shows {} GPUs, but torch shows none", driver.devices),
+            false};
   // The allocator can't be asked before this.
   at::globalContext().lazyInitDevice(c10::kCUDA);
   return {};
@@ -138,7 +139,7 @@ class Cuda final : public Backend {
     if (type == c10::kHalf) return "";
     const CudaGpu gpu = gpu_of(device);
     if (gpu.capability == 0 || gpu.capability >= kAmpere) return "";
-    return fmt::format("{} (compute capability {}.{}) has no products in bfloat16",
+    return fmt::format("{} (compute capability {}.{}) does not compute products in bfloat16",
                        gpu.name,
                        gpu.capability / 10,
                        gpu.capability % 10);

@@ -44,7 +44,7 @@ CudaDriver cuda_driver() {
   const auto version = library.find<Number>("cuDriverGetVersion");
   const auto text = library.find<ErrorText>("cuGetErrorString");
   if (init == nullptr || count == nullptr || version == nullptr || text == nullptr) {
-    driver.problem = "libcuda.so.1 is no NVIDIA driver";
+    driver.problem = "libcuda.so.1 is not an NVIDIA driver";
     return driver;
   }
   version(&driver.cuda);

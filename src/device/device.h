@@ -48,7 +48,7 @@ struct PerformanceOptions {
       "let cuDNN measure its algorithms for each new shape");
     v("matmul_precision",
       matmul_precision,
-      "of float32 matrix products",
+      "precision of float32 matrix products",
       {"highest", "high", "medium"});
     v("convolution",
       convolution,
@@ -65,7 +65,7 @@ struct PerformanceOptions {
       "let torch's GPU allocator grow its segments: less fragmentation");
     v("memory_fraction",
       memory_fraction,
-      "share of a GPU's memory that torch's allocator may take; beyond it memory runs out",
+      "share of a GPU's memory that torch's allocator may take; more is an error: out of memory",
       0.01,
       1);
   }

@@ -56,7 +56,7 @@ void throw_device_error(const std::string& what) {
   if (has("device-side assert")) {
     throw DataError(
         "the GPU met an index beyond its range (its own message stands above): most likely a label "
-        "that is no class; --check-data names the image, or trainer.accelerator=cpu");
+        "that is not a class; --check-data names the image, or trainer.accelerator=cpu");
   }
   if (has("no kernel image is available")) {
     throw ConfigError(
@@ -77,7 +77,8 @@ void throw_device_error(const std::string& what) {
   if (has("CUDA error: uncorrectable"))
     throw IoError("the GPU failed: " + line + "; the kernel's log (Xid) may tell more");
   if (has("busy or unavailable"))
-    throw IoError("the GPU is in use by another process alone: " + line + "; nvidia-smi shows it");
+    throw IoError("another process has the GPU for itself alone: " + line +
+                  "; nvidia-smi shows it");
 }
 
 void rethrow_as_ours() {

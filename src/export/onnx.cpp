@@ -82,8 +82,7 @@ std::string to_onnx(const std::string& torchscript,
   }
   if (!unsupported.empty()) {
     throw DataError(
-        fmt::format("this model has no form in ONNX here: {}; format=torchscript holds "
-                    "every model",
+        fmt::format("this model can't be written as ONNX: {}; format=torchscript holds every model",
                     fmt::join(unsupported, ", ")));
   }
   std::vector<const onnx::Value*> results;
@@ -109,7 +108,7 @@ std::string to_onnx(const std::string& torchscript,
   std::string bytes = onnx::model_proto(message, metadata);
   if (bytes.size() >= std::size_t{1} << 31)
     throw DataError(
-        "an ONNX file holds at most 2 GB, and this model is larger; format=torchscript");
+        "an ONNX file holds at most 2 GB, and this model is larger; use format=torchscript");
   return bytes;
 }
 

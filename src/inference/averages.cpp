@@ -98,7 +98,8 @@ Forward then(const Forward& forward, const Turn& change) {
 }  // namespace
 
 void TtaOptions::check() const {
-  if (scales.empty()) throw ConfigError("scales: expected one at least; [1] is none but the own");
+  if (scales.empty())
+    throw ConfigError("scales: expected at least one; [1] means the image's own size only");
 }
 
 Forward averaged(std::vector<Forward> members,

@@ -22,11 +22,11 @@ struct TtaOptions {
       "(nnU-Net's mirroring: [0, 1] in 2D, [0, 1, 2] in 3D)",
       -3,
       2);
-    v("rotate90", rotate90, "quarter turns in the plane of the last two axes, too");
+    v("rotate90", rotate90, "also turn windows by quarter turns in the plane of the last two axes");
     v("scales", scales, "windows are resized by these factors; 1: as they are", 0.1, 10);
     v("average",
       average,
-      "of what the mean is taken, here and over several checkpoints: logits, as nnU-Net does, or "
+      "what is averaged, here and over several checkpoints: logits, as nnU-Net does, or "
       "probabilities",
       {"logits", "probabilities"});
   }

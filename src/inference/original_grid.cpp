@@ -9,7 +9,7 @@
 namespace cytra::inference {
 void to_grid(Result& result, const std::vector<int64_t>& size, const io::Geometry& geometry) {
   if (!result.geometry.has_affine() || !geometry.has_affine())
-    throw DataError("nothing tells where its voxels lie; leave predict.original_grid out");
+    throw DataError("the file does not say where its voxels lie; leave predict.original_grid out");
   const at::Tensor matrix = data::spatial::voxels_between(result.geometry, geometry, size.size());
   result.values = data::spatial::sample_affine(result.values,
                                                matrix,

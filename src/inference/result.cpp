@@ -220,9 +220,8 @@ at::Tensor ImageResult::labels(const at::Tensor& rows) const {
 void ImageResult::give_objects() {
   if (!has_labels()) {
     throw ConfigError(fmt::format(
-        "predict.measurements, predict.contours: values of predict.save={} are no "
-        "objects; expected a mask or labels: predict.postprocess=[{{_target_: Threshold, "
-        "threshold: 0.5}}]",
+        "predict.measurements, predict.contours: values of predict.save={} are not objects; "
+        "expected a mask or labels: predict.postprocess=[{{_target_: Threshold, threshold: 0.5}}]",
         predictor_.windowed().form));
   }
   const at::Tensor all = labels(result_.values);

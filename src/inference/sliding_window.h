@@ -67,8 +67,12 @@ struct SlidingWindowOptions {
       2);
     v("sw_device", sw_device, "where windows are predicted; null: where the image is");
     v("device", device, "where predictions are summed; null: where the image is");
-    v("buffer_steps", buffer_steps, "of MONAI: taken, the result is the same without it", 0, 1e9);
-    v("buffer_dim", buffer_dim, "of MONAI, with buffer_steps", -3, 2);
+    v("buffer_steps",
+      buffer_steps,
+      "an option of MONAI: accepted, but the result is the same without it",
+      0,
+      1e9);
+    v("buffer_dim", buffer_dim, "an option of MONAI, like buffer_steps", -3, 2);
     v("progress", progress, "show progress over windows");
   }
   void check() const;

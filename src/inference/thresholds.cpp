@@ -215,7 +215,7 @@ double find_threshold(const Tensor& values, const std::string& method) {
   const auto [lowest, highest] = image.aminmax();
   const float low = lowest.item<float>(), high = highest.item<float>();
   if (!std::isfinite(low) || !std::isfinite(high))
-    throw DataError("values that are no finite numbers, no threshold parts these");
+    throw DataError("values that are not finite numbers, which no threshold can separate");
   if (low == high) return low;
   if (method == "mean") return image.to(at::kDouble).mean().item<double>();
   if (method == "li") return li(image, low);

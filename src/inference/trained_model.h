@@ -26,8 +26,8 @@ struct CheckpointOptions {
     v("ckpt_path",
       ckpt_path,
       "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2 or the folder of a "
-      "MONAI bundle; with `config` also weights of PyTorch or safetensors; of a list, or a pattern "
-      "as folds/*/best.ckpt, the outputs are averaged",
+      "MONAI bundle; with `config` also weights of PyTorch or safetensors; for a list, or a "
+      "pattern such as folds/*/best.ckpt, the outputs are averaged",
       config::required);
     v("config",
       config,

@@ -164,12 +164,14 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
       larger.sw_batch_size = batch;
       if (bytes(larger, kMargin) <= static_cast<double>(room.bytes)) return larger;
     }
-    log::info("{}: windows of {} would take {} of the {} that are left ({}): the training's",
-              id,
-              fmt::join(larger.roi_size, "x"),
-              format_bytes(bytes(larger, kMargin)),
-              format_bytes(static_cast<double>(room.bytes)),
-              room.limit);
+    log::info(
+        "{}: windows of {} would take {} of the {} that are left ({}); they get the training's "
+        "size",
+        id,
+        fmt::join(larger.roi_size, "x"),
+        format_bytes(bytes(larger, kMargin)),
+        format_bytes(static_cast<double>(room.bytes)),
+        room.limit);
   }
   const double margin = room.is_hard ? kMargin : 1;
   SlidingWindowOptions fewer = base;
@@ -177,13 +179,15 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
     fewer.sw_batch_size = (fewer.sw_batch_size + 1) / 2;
   if (bytes(fewer, margin) <= static_cast<double>(room.bytes)) {
     if (fewer.sw_batch_size < base.sw_batch_size) {
-      log::info("{}: {} windows at once would take {} of the {} that are left ({}): {} at once",
-                id,
-                base.sw_batch_size,
-                format_bytes(bytes(base, margin)),
-                format_bytes(static_cast<double>(room.bytes)),
-                room.limit,
-                fewer.sw_batch_size);
+      log::info(
+          "{}: {} windows at once would take {} of the {} that are left ({}); {} are predicted at "
+          "once",
+          id,
+          base.sw_batch_size,
+          format_bytes(bytes(base, margin)),
+          format_bytes(static_cast<double>(room.bytes)),
+          room.limit,
+          fewer.sw_batch_size);
     }
     return fewer;
   }

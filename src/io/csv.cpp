@@ -209,7 +209,7 @@ void write_table(const std::string& path,
   append_row(columns, separator, out);
   for (const std::vector<std::string>& row : rows) {
     if (row.size() != columns.size())
-      throw std::logic_error("a row of other cells than the header");
+      throw std::logic_error("a row with other cells than the header");
     append_row(row, separator, out);
     if (out.size() < kFlush) continue;
     file.write(out);

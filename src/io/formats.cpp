@@ -55,7 +55,7 @@ bool add_format(const char* name, void (*describe)(Format& format)) {
     if (other.name == added.name) throw std::logic_error("two formats are named " + added.name);
     for (const std::string& ending : added.endings) {
       if (std::find(other.endings.begin(), other.endings.end(), ending) != other.endings.end())
-        throw std::logic_error("two formats have names that end in " + ending);
+        throw std::logic_error("two formats have file names that end in " + ending);
     }
   }
   const auto place = std::find_if(all.begin(), all.end(), [&](const Format& other) {

@@ -132,8 +132,10 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
   std::sort(images.begin(), images.end());
   leave_out_parts(folder, images);
   if (!broken.empty())
-    warn_once(fmt::format(
-        "{}: {} links to nothing are left out, as {}", folder, broken.size(), broken[0]));
+    warn_once(fmt::format("{}: {} links to files that do not exist are left out, such as {}",
+                          folder,
+                          broken.size(),
+                          broken[0]));
   if (foreign.empty()) return images;
   std::vector<std::string> counts;
   for (const auto& [ending, count] : foreign) counts.push_back(fmt::format("{} {}", count, ending));

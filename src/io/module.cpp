@@ -46,7 +46,9 @@ Entry load(const std::string& path, const Module& module, const char* name) {
     fail_module(path, module, fmt::format("its module can't be loaded: {}", library.problem()));
   const auto entry = library.find<Entry>(name);
   if (entry == nullptr)
-    fail_module(path, module, fmt::format("its module is not ours: {}", library.problem()));
+    fail_module(path,
+                module,
+                fmt::format("its module does not belong to this build: {}", library.problem()));
   return entry;
 }
 

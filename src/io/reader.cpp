@@ -41,7 +41,7 @@ const Format* probe(const std::string& head, const std::string& path) {
   const std::string found = is_folder                   ? "a folder without a Zarr image"
                             : head.empty()              ? "an empty file"
                             : head.substr(0, 2) == "PK" ? "a zip archive"
-                                                        : "not an image that we know";
+                                                        : "not an image of a known format";
   const std::string known = format_titles("or", [](const Format&) { return true; });
   const std::string conversion = conversion_of(path);
   throw DataError(path + ": " + found + ", expected " + known + "; " +
@@ -93,7 +93,7 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
   if (format->names_own_axes && !selection.axes.empty()) {
     throw DataError(path + ": axes: " + printable(selection.axes, 20) + ": " +
                     format_titles("and", [](const Format& one) { return one.names_own_axes; }) +
-                    " name their own, expected none said; leave it out");
+                    " name their own axes, expected none here; leave it out");
   }
   Selection chosen = selection;
   if (chosen.scene == -1 && !format->chooses_scene) chosen.scene = 0;

@@ -56,7 +56,7 @@ class HeaderCheck final : public Json::json_sax_t {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    refuse_safetensors(path_, std::string("the header is no JSON (") + error.what() + ")");
+    refuse_safetensors(path_, std::string("the header is not JSON (") + error.what() + ")");
   }
 
  private:
@@ -102,7 +102,7 @@ class Checksum {
 struct SafetensorsFile::Impl {
   explicit Impl(const std::string& path) : path(path) {
     const InputFile file(path);
-    if (file.bytes() < 8) refuse_safetensors(path, "no file of at least 8 bytes");
+    if (file.bytes() < 8) refuse_safetensors(path, "a file of less than 8 bytes");
     map = std::make_unique<MappedFile>(path, file.descriptor(), file.bytes());
   }
   void parse();
@@ -172,9 +172,9 @@ void SafetensorsFile::Impl::parse() {
       add(name, entry, data, data_size);
       continue;
     }
-    if (!entry.is_object()) refuse_safetensors(path, "__metadata__ is no map of texts");
+    if (!entry.is_object()) refuse_safetensors(path, "__metadata__ is not a map of texts");
     for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) refuse_safetensors(path, "__metadata__ is no map of texts");
+      if (!value.is_string()) refuse_safetensors(path, "__metadata__ is not a map of texts");
       metadata[key] = value.get<std::string>();
     }
   }

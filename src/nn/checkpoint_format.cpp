@@ -26,14 +26,14 @@ int64_t format_of(const std::map<std::string, std::string>& metadata, const std:
   const int64_t format = std::stoll(text);
   if (format <= kCheckpointFormat) return format;
   const auto writer = metadata.find("cytra_version");
-  throw DataError(fmt::format(
-      "{}: a checkpoint of format {}{}, expected at most {}, which this Cytra {} reads: take the "
-      "Cytra that wrote it, or a later one",
-      path,
-      format,
-      writer == metadata.end() ? "" : " by Cytra " + printable(writer->second),
-      kCheckpointFormat,
-      version()));
+  throw DataError(
+      fmt::format("{}: a checkpoint of format {}{}, expected at most {}, which this Cytra {} "
+                  "reads: use the Cytra that wrote it, or a later one",
+                  path,
+                  format,
+                  writer == metadata.end() ? "" : " by Cytra " + printable(writer->second),
+                  kCheckpointFormat,
+                  version()));
 }
 
 const std::vector<MovedSince>& moved_keys_of_checkpoints() {

@@ -31,7 +31,7 @@ at::Tensor Model::checked(const at::Tensor& image) const {
   }
   if (const std::vector<int64_t> fixed = fixed_size(); !fixed.empty() && sides != fixed) {
     throw DataError(
-        fmt::format("the model takes images of ({}) alone, got ({}); set patch_shape and roi_size "
+        fmt::format("the model takes only images of ({}), got ({}); set patch_shape and roi_size "
                     "to it, or its img_size to the patch",
                     fmt::join(fixed, ","),
                     fmt::join(sides, ",")));

@@ -177,7 +177,7 @@ UNetPlan plan_unet(const DataFacts& data,
     if (smaller[axis] < 0 || patch[axis] < kShortest) {
       throw ConfigError(
           fmt::format("plan.memory_gb: {:.3g} GB are too few for any patch; expected more, or a "
-                      "smaller network by hand",
+                      "smaller network that you choose yourself",
                       memory_gb));
     }
     set_topology(patch);

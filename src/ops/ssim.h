@@ -17,7 +17,11 @@ struct SsimOptions {
   void visit(V& v) {
     v("kernel_type", kernel_type, "weights of the window", {"gaussian", "uniform"});
     v("win_size", win_size, "side of the window, one or per spatial dimension", 1, 1e6);
-    v("kernel_sigma", kernel_sigma, "of the Gaussian, one or per spatial dimension", 1e-6, 1e6);
+    v("kernel_sigma",
+      kernel_sigma,
+      "deviation of the Gaussian, one or per spatial dimension",
+      1e-6,
+      1e6);
     v("k1", k1, "steadies the means' share", 0, 1e6);
     v("k2", k2, "steadies the deviations' share", 0, 1e6);
   }

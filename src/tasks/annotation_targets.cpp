@@ -84,8 +84,9 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
     if (known == by_key.end()) continue;
     const Node* mask = task.find_direct("object_values");
     if (mask != nullptr && !mask->list.empty()) {
-      throw ConfigError("task.object_values is for masks, but '" + need.key +
-                        "' has annotations, which tell objects apart; leave it out");
+      throw ConfigError(
+          "task.object_values is for masks, but '" + need.key +
+          "' has annotations, which tell objects apart; leave task.object_values out");
     }
     if (need.kind == TargetKind::instances) continue;
     const std::vector<std::string>& files = known->second;

@@ -72,7 +72,7 @@ at::Tensor ClassLabels::numbered(const at::Tensor& values, const at::Tensor& ign
   if (ignored.defined()) labels.masked_fill_(ignored, 0);
   const at::Tensor others = labels.isnan();
   if (!others.any().item<bool>()) return labels;
-  throw DataError(fmt::format("{} of {} values are none of target_values=[{}]{} ({:g} is one)",
+  throw DataError(fmt::format("{} of {} values are not among target_values=[{}]{} ({:g} is one)",
                               others.sum().item<int64_t>(),
                               values.numel(),
                               fmt::join(target_values, ", "),
@@ -84,7 +84,7 @@ at::Tensor ClassLabels::numbered(const at::Tensor& values, const at::Tensor& ign
 at::Tensor ClassLabels::painted(const at::Tensor& values) const {
   if (values.size(0) != 3 && values.size(0) != 4) {
     throw DataError(
-        fmt::format("a target of {} channels, task.colours takes 3 (RGB)", values.size(0)));
+        fmt::format("a target of {} channels, but task.colours needs 3 (RGB)", values.size(0)));
   }
   at::Tensor labels = at::full_like(values.slice(0, 0, 1), -1);
   for (std::size_t k = 0; k < colours.size(); ++k) {
@@ -115,8 +115,8 @@ void ClassLabels::check() const {
   const std::size_t expected = are_exclusive() ? static_cast<std::size_t>(num_classes) : 2;
   if (!colours.empty() + !target_values.empty() + target_threshold.has_value() > 1) {
     throw ConfigError(
-        "target_values, target_threshold, colours: expected one of them, as each says what all "
-        "values mean");
+        "target_values, target_threshold, colours: expected only one of them, as each says what "
+        "all values mean");
   }
   if (target_threshold && are_exclusive()) {
     throw ConfigError(fmt::format(
@@ -124,14 +124,14 @@ void ClassLabels::check() const {
   }
   for (const std::string& colour : colours) code_of(colour);
   if (!colours.empty() && (multilabel || colours.size() != expected)) {
-    throw ConfigError(fmt::format("colours: {} of them, num_classes={} ({}) takes {}",
+    throw ConfigError(fmt::format("colours: there are {}, but num_classes={} ({}) takes {}",
                                   colours.size(),
                                   num_classes,
                                   text(),
                                   multilabel ? "none" : std::to_string(expected)));
   }
   if (target_values.empty() || target_values.size() == expected) return;
-  throw ConfigError(fmt::format("target_values: {} values, num_classes={} ({}) takes {}",
+  throw ConfigError(fmt::format("target_values: {} values, but num_classes={} ({}) takes {}",
                                 target_values.size(),
                                 num_classes,
                                 text(),
@@ -173,7 +173,7 @@ at::Tensor ClassLabels::target(const at::Tensor& given) const {
   const Scan found = scan(data, labels.numel(), largest);
   if (found.wrong > 0) {
     throw DataError(fmt::format(
-        "{} of {} values are no label ({}); num_classes={} ({}) takes whole numbers {}{}",
+        "{} of {} values are not labels ({}); num_classes={} ({}) takes whole numbers {}{}",
         found.wrong,
         labels.numel(),
         some_of(data, labels.numel(), largest),

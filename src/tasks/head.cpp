@@ -24,7 +24,7 @@ at::Tensor Head::loss(const std::vector<at::Tensor>& levels, const data::Batch& 
   const at::Tensor truth = target(levels.at(0), batch), counts = mask(batch);
   if (levels.size() == 1) return (*loss_)(levels[0], truth, counts);
   if (counts.defined())
-    throw ConfigError("task.mask_key: not together with model.deep_supervision");
+    throw ConfigError("task.mask_key: can't be used together with model.deep_supervision");
   return loss_->of_levels(levels, truth);
 }
 

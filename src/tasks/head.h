@@ -37,10 +37,10 @@ struct HeadOptions {
   void visit(V& v) {
     v("y_key", y_key, "the target's key in a sample");
     v("mask_key", mask_key, "key of a mask: where it is 0 the target does not count; null: none");
-    v("loss", loss, "what is minimised", config::component<nn::Loss>());
+    v("loss", loss, "the loss that is minimised", config::component<nn::Loss>());
     v("metrics",
       metrics,
-      "what validation tells of whole images, each under a name; null: the usual ones",
+      "metrics of whole images in validation, each under a name; null: the usual ones",
       config::map_of<metrics::Metric>());
     v("decoder",
       decoder,

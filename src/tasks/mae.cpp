@@ -25,10 +25,13 @@ class MAETask final : public training::Task {
     void visit(V& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("model", model, "a masked autoencoder: MAE, HieraMAE", config::component<nn::Model>());
-      v("loss", loss, "what is minimised, of hidden voxels", config::component<nn::Loss>());
+      v("loss",
+        loss,
+        "the loss of the hidden voxels, which is minimised",
+        config::component<nn::Loss>());
       v("decoder",
         decoder,
-        "what prediction makes of a reconstruction",
+        "the decoder, which makes the results of a reconstruction",
         config::optional_component<inference::Decoder>());
       v("inference_args", inference_args, "sliding window of prediction");
     }

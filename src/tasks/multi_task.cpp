@@ -24,7 +24,9 @@ class MultiTask final : public ImageTask {
         heads,
         "what is learned of each of the model's heads, by its name",
         config::map_of<Head>());
-      v("weights", weights, "of the heads' losses in their sum, by name; null, or not there: 1");
+      v("weights",
+        weights,
+        "weights of the heads' losses in their sum, by name; null or missing: 1");
     }
     /// Channels are those of the model's heads.
     void check() {
@@ -40,12 +42,13 @@ class MultiTask final : public ImageTask {
                     {{"num_classes", channels}, {"out_channels", channels}},
                     fmt::format("the model's head has {} channels", channels.as<int64_t>()));
       }
-      if (names.empty()) throw ConfigError("heads: there is none, expected one or more by name");
+      if (names.empty())
+        throw ConfigError("heads: empty, expected one or more, each under its name");
       for (const auto& [name, weight] : weights.map) {
         const bool is_known = heads.find_direct(name) != nullptr;
         const double share = weight.is_null() ? 1 : weight.as<double>();
         if (is_known && !(share >= 0 && std::isfinite(share)))
-          config::throw_bad_value(weight, "a weight from 0 on");
+          config::throw_bad_value(weight, "a weight of at least 0");
         if (is_known) continue;
         throw ConfigError(
             fmt::format("weights.{}: no such head.{}", name, suggestion(name, names)));

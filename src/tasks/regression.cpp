@@ -23,11 +23,16 @@ class RegressionHead final : public Head {
     template <class V>
     void visit(V& v) {
       HeadOptions::visit(v);
-      v("out_channels", out_channels, "of the target; null: the model's", 1, 65536);
+      v("out_channels",
+        out_channels,
+        "channels of the target; null: as many as the model has",
+        1,
+        65536);
       v("normalize_target",
         normalize_target,
-        "learn the target with mean 0 and deviation 1, by those of the training's targets, which "
-        "`decoder` keeps and undoes; false: as it is");
+        "learn the target scaled to mean 0 and deviation 1; `decoder` keeps the mean and the "
+        "deviation of the training's targets and scales predictions back; false: learn it as it "
+        "is");
     }
     void check(const Node& model = Node::make_map()) {
       expect_loss_of(loss, Learned::values);

@@ -48,15 +48,16 @@ class SegmentationHead final : public Head {
         "the target's values that mean class 0, 1, ...; of a mask: no, yes; []: 0, 1, ...");
       v("target_threshold",
         target_threshold,
-        "of masks: values above are foreground, as of grey or of JPEG; null: all but 0");
+        "for masks: values above this are foreground, as in grey images or JPEG; null: all values "
+        "but 0");
       v("colours",
         colours,
-        "of targets in RGB, the colours that mean class 0 (background), 1, ...: ['#000000', "
+        "for targets in RGB: the colours that mean class 0 (background), 1, ...: ['#000000', "
         "'#ff0000']; []: class numbers");
       v("class_names",
         class_names,
-        "of the classes from 1 on (of masks: of all), for metrics and results; []: those of "
-        "annotations, or numbers");
+        "names of the classes from 1 on (for masks: of all), for metrics and results; []: those of "
+        "the annotations, or numbers");
     }
     void check(const Node& model = Node::make_map()) {
       Node task = Node::make_map();

@@ -256,7 +256,7 @@ TrainState load_checkpoint(const std::string& path,
       if (node != nullptr) {
         callback->load(*node);
       } else if (!callback->state().map.empty()) {
-        log::warn("{}: nothing of callbacks.{}: it starts afresh", path, callback->name);
+        log::warn("{}: holds no state of callbacks.{}, which starts afresh", path, callback->name);
       }
     }
     nn::load_state(objects.task.model(), file.tensors(), path, "model.", strict);

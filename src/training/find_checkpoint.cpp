@@ -73,7 +73,7 @@ std::string find_checkpoint(const std::string& which, const std::string& output_
   std::string problem;  // the first of all
   int64_t files = 0;
   const auto pass_over = [&](const Error& error) {
-    log::warn("passed over: {}", error.what());
+    log::warn("skipped: {}", error.what());
     if (problem.empty()) problem = error.what();
   };
   std::error_code error;
@@ -115,24 +115,23 @@ std::string find_checkpoint(const std::string& which, const std::string& output_
     }
   }
   if (files == 0) return "";
-  throw DataError(fmt::format(
-      "{}: none of its {} checkpoints can be read ({}); mend or move them, or start afresh "
-      "without checkpoint.autoresume and ckpt_path",
-      output_dir,
-      files,
-      problem));
+  throw DataError(
+      fmt::format("{}: none of its {} checkpoints can be read ({}); repair or move them, or start "
+                  "afresh without checkpoint.autoresume and ckpt_path",
+                  output_dir,
+                  files,
+                  problem));
 }
 
 void expect_ended(const std::string& output_dir) {
   for (const fs::path& folder : folders_of(output_dir)) {
     const std::string holder = holder_of(folder.string());
     if (holder.empty()) continue;
-    throw ConfigError(
-        fmt::format("{}: this run is alive ({}), checkpoint.autoresume would take it up a second "
-                    "time; wait for "
-                    "its end, or choose another run_name or paths.output_dir",
-                    folder.string(),
-                    holder));
+    throw ConfigError(fmt::format(
+        "{}: this run is alive ({}), and checkpoint.autoresume would resume it a second "
+        "time; wait for its end, or choose another run_name or paths.output_dir",
+        folder.string(),
+        holder));
   }
 }
 

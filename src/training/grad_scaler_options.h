@@ -10,8 +10,16 @@ struct GradScalerOptions {
   template <class V>
   void visit(V& v) {
     v("init_scale", init_scale, "what the loss is multiplied with at first", 1e-6, 1e30);
-    v("growth_factor", growth_factor, "of the scale after growth_interval good steps", 1, 1e6);
-    v("backoff_factor", backoff_factor, "of the scale after gradients that are not finite", 0, 1);
+    v("growth_factor",
+      growth_factor,
+      "factor of the scale after growth_interval good steps",
+      1,
+      1e6);
+    v("backoff_factor",
+      backoff_factor,
+      "factor of the scale after gradients that are not finite",
+      0,
+      1);
     v("growth_interval", growth_interval, "good steps in a row before the scale grows", 1, 1e12);
   }
 };

@@ -17,12 +17,12 @@ struct LrFinderOptions {
   template <class V>
   void visit(V& v) {
     v("min_lr", min_lr, "learning rate of the first step", 1e-30, 1e9);
-    v("max_lr", max_lr, "... and of the last", 1e-30, 1e9);
+    v("max_lr", max_lr, "learning rate of the last step", 1e-30, 1e9);
     v("num_training", num_training, "steps between them", 14, 1e9);
     v("mode", mode, "how the learning rate grows", {"exponential", "linear"});
     v("early_stop_threshold",
       early_stop_threshold,
-      "stop when the loss is so many times the best; null: never",
+      "stop when the loss is this many times the best; null: never",
       0,
       1e9);
   }

@@ -14,7 +14,7 @@ namespace cytra::training {
 
 void OptimizerOptions::check(bool has_fused) const {
   if (fused.value_or(false) && foreach.value_or(false))
-    throw ConfigError("fused, foreach: expected one of them at most to be true");
+    throw ConfigError("fused, foreach: expected at most one of them to be true");
   if (fused.value_or(false) && !has_fused)
     throw ConfigError("fused: there is no fused kernel for this optimizer, expected null or false");
   if (layer_decay && *layer_decay <= 0)
@@ -294,8 +294,8 @@ void Optimizer::turn_gradients(Lists& lists, bool maximize, double weight_decay)
 
 void Optimizer::throw_no_momentum() const {
   throw ConfigError(fmt::format(
-      "the scheduler cycles the momentum, of which {} has none: set optimizer.momentum where there "
-      "is that option, or scheduler.cycle_momentum=false",
+      "the scheduler cycles the momentum, but {} has no momentum: set optimizer.momentum where "
+      "there is that option, or scheduler.cycle_momentum=false",
       name()));
 }
 

@@ -20,11 +20,11 @@ struct OptimizerOptions : GroupOptions {
     v("lr", lr, "learning rate, per optimizer step", 0, 1e9);
     v("weight_decay", weight_decay, "pull towards zero", 0, 1e9);
     GroupOptions::visit(v);
-    v("fused", fused, "one kernel for the whole update; null: where there is one");
+    v("fused", fused, "one kernel for the whole update; null: if there is one");
     v("foreach",
       foreach,
-      "a kernel per operation for all parameters; false, without fused: parameter by parameter, "
-      "which takes the least memory; null: where there is nothing fused");
+      "one kernel per operation for all parameters; false, without fused: parameter by parameter, "
+      "which takes the least memory; null: if there is no fused kernel");
   }
   void check(bool has_fused = true) const;
 };

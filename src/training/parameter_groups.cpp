@@ -64,7 +64,7 @@ void ParameterGroup::check() const {
     std::regex{params};
   } catch (const std::regex_error& error) {
     throw ConfigError(
-        fmt::format("params: '{}' is no regular expression: {}", params, error.what()));
+        fmt::format("params: '{}' is not a regular expression: {}", params, error.what()));
   }
 }
 

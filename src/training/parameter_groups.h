@@ -22,7 +22,11 @@ struct ParameterGroup {
   void visit(V& v) {
     v("params", params, "regular expression, searched for in the parameters' names");
     v("lr_scale", lr_scale, "factor of the learning rate", 0, 1e9);
-    v("weight_decay", weight_decay, "instead of the optimizer's; null: that one", 0, 1e9);
+    v("weight_decay",
+      weight_decay,
+      "used instead of the optimizer's; null: the optimizer's",
+      0,
+      1e9);
     v("freeze", freeze, "leave these parameters as they are");
   }
   void check() const;

@@ -48,7 +48,10 @@ struct WarmupOptions {
       "share of the learning rate that the warm-up begins with",
       0,
       1);
-    v("warmup", warmup, "how it gets to the whole", {"linear", "cosine", "constant"});
+    v("warmup",
+      warmup,
+      "how the warm-up rises to the full learning rate",
+      {"linear", "cosine", "constant"});
   }
   /// The share of the learning rate at a step: s + (1 - s) p at the part p of the way for linear,
   /// s + (1 - s) (1 - cos(pi p)) / 2 for cosine, s for constant; 1 after the warm-up. Source:

@@ -89,7 +89,7 @@ void TrainerOptions::check() {
           amount.share));
   }
   if (val_check_interval.is_none()) {
-    const std::string expected = "batches from 1 on, or a share above 0.0";
+    const std::string expected = "at least 1 batch, or a share above 0.0";
     if (given_.val_check_interval.is_null())
       throw ConfigError("trainer.val_check_interval: expected " + expected + ", got 0");
     config::throw_bad_value(given_.val_check_interval, expected);
@@ -115,7 +115,7 @@ void TrainerOptions::check() {
                           "CUDA_VISIBLE_DEVICES={1} before the command says",
                           std::max<std::size_t>(1, some.list.size()),
                           numbers_text(some))
-            : "a number of devices from 1 on, -1 or auto");
+            : "at least 1 device, -1 or auto");
   }
   const Node& patience = given_.process_timeout;
   if (patience.kind == Kind::integer || patience.kind == Kind::real) {

@@ -82,14 +82,14 @@ void TrainerOptions::visit(V& v) {
     "null: an epoch has each image once",
     1,
     1e9);
-  v("min_epochs", min_epochs, "early stopping waits for so many", 0, 1e9);
-  v("min_steps", min_steps, "early stopping waits for so many; -1: none", -1, 1e12);
+  v("min_epochs", min_epochs, "epochs that early stopping waits for", 0, 1e9);
+  v("min_steps", min_steps, "optimizer steps that early stopping waits for; -1: none", -1, 1e12);
   v("max_time", given_.max_time, "DD:HH:MM:SS after which the training ends; null: no limit");
   DeviceOptions::visit(v);
   v("devices",
     given_.devices,
-    "of each machine, a process for each; auto, -1: all GPUs, or one CPU");
-  v("num_nodes", num_nodes, "machines, each with so many devices", 1, 1e6);
+    "devices of each machine, with a process for each; auto, -1: all GPUs, or one CPU");
+  v("num_nodes", num_nodes, "machines, each with that many devices", 1, 1e6);
   v("strategy",
     strategy,
     "several devices average their gradients; one of these also looks for parameters without any",
@@ -98,13 +98,13 @@ void TrainerOptions::visit(V& v) {
   v("process_timeout",
     given_.process_timeout,
     "how long processes wait for each other: seconds, or DD:HH:MM:SS");
-  v("precision", precision, "true: of everything; mixed: of products", device::precision_names());
-  v("limit_train_batches", given_.limit_train_batches, "of an epoch: 10 batches, or 0.1 of them");
-  v("limit_val_batches", given_.limit_val_batches, "of a validation: a number or a share; 0: none");
-  v("limit_test_batches", given_.limit_test_batches, "of the test after training: likewise");
-  v("overfit_batches", given_.overfit_batches, "train and validate on these alone, unshuffled");
+  v("precision", precision, "true: everything; mixed: products only", device::precision_names());
+  v("limit_train_batches", given_.limit_train_batches, "batches of an epoch: 10, or 0.1 of them");
+  v("limit_val_batches", given_.limit_val_batches, "validation batches: number or share; 0: none");
+  v("limit_test_batches", given_.limit_test_batches, "test batches: number or share; 0: none");
+  v("overfit_batches", given_.overfit_batches, "use only these batches, unshuffled");
   v("fast_dev_run", given_.fast_dev_run, "true: one batch of everything and no files; 5: five");
-  v("num_sanity_val_steps", num_sanity_val_steps, "validated before training; -1: all", -1, 1e12);
+  v("num_sanity_val_steps", num_sanity_val_steps, "batches before training; -1: all", -1, 1e12);
   v("val_check_interval",
     given_.val_check_interval,
     "validate after 0.25 of an epoch, or after 100 batches; 1.0: at its end");

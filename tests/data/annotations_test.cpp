@@ -72,7 +72,9 @@ TEST(AnnotationTargets, NeedAnImageAndATask) {
   sample.sources["seg"].path = kDrawn + "voc.xml";
   Rng unused(0);
   auto load = make<data::Transform>("{_target_: LoadImaged, keys: [seg], annotations: mask}");
-  EXPECT_NE(message_of([&] { load->apply(sample, unused); }).find("expected an image beside"),
+  EXPECT_NE(message_of([&] {
+              load->apply(sample, unused);
+            }).find("expected the image that they belong to"),
             std::string::npos);
   sample.sources["raw"].path = dir / "cells.png";
   load = make<data::Transform>("{_target_: LoadImaged, keys: [seg]}");

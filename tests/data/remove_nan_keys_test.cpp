@@ -41,7 +41,7 @@ TEST(RemoveNaNKeysd, ARowWithoutAnyImageIsAnError) {
   touch(dir / "train.csv", "raw,seg,note\na.tif,a.tif,x\n,NA,y\n");
   EXPECT_NE(message_of([&] {
               with_gaps(dir.path(), "{_target_: RemoveNaNKeysd}, ")->items(data::Split::train);
-            }).find("train.csv:3: column 'raw' is empty, as all of the row"),
+            }).find("train.csv:3: column 'raw' is empty, like all cells of images in this row"),
             std::string::npos);
 }
 

@@ -98,7 +98,7 @@ TEST_F(Detection, ALibraryWhereTheUserStandsIsNotTaken) {
         choose("gpu");
       },
       done,
-      "error 2: .*no NVIDIA driver is there");
+      "error 2: .*no NVIDIA driver is installed");
 }
 
 TEST_F(Detection, AQuestionBeforeTheLibrariesIsToldFromAMissingDriver) {

@@ -66,7 +66,7 @@ def killed(programs, full, count, random):
                 said = messages.read()
             expect(code in (0, -9), f"exit code {code}: {said}")
             has_begun = len(run_folders(output)) > known
-            unreadable += said.count("passed over")
+            unreadable += said.count("skipped: ")
             if has_begun:
                 lines = said.splitlines()
                 place = next((number for number, line in enumerate(lines) if "; run folder " in line), len(lines))
@@ -84,7 +84,7 @@ def killed(programs, full, count, random):
         numbers = expect_same(run_folders(output), whole)
         shutil.rmtree(output.parent)
         chains += 1
-    expect(unreadable == 0, f"{unreadable} checkpoints were passed over as damaged")
+    expect(unreadable == 0, f"{unreadable} checkpoints were skipped as damaged")
     return (f"{kills} kills, {inside} inside a save", f"0 unreadable, 0 left behind; {chains} finished runs, each with all of "
             f"{numbers} numbers and the last state bit-equal")
 

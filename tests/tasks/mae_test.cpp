@@ -83,7 +83,7 @@ TEST(MAETask, ValidatesWholeImagesByParts) {
   const std::string message = message_of<DataError>([&] {
     task->validation_step(mae_batch(at::zeros({1, 1, 4, 8})));
   });
-  EXPECT_NE(message.find("(8,8) alone, got (4,8)"), std::string::npos) << message;
+  EXPECT_NE(message.find("only images of (8,8), got (4,8)"), std::string::npos) << message;
 }
 
 TEST(MAETask, Learns) {

@@ -82,7 +82,7 @@ TEST(Suited, TasksAsk) {
       "{_target_: MultiTask, model: {_target_: MultiHead}, weights: {seg: -1}, heads: "
       "{seg: {_target_: SegmentationHead, loss: {_target_: DiceCELoss}}}}";
   EXPECT_NE(
-      message_of<ConfigError>([&] { make<training::Task>(multi); }).find("a weight from 0 on"),
+      message_of<ConfigError>([&] { make<training::Task>(multi); }).find("a weight of at least 0"),
       std::string::npos);
 }
 

@@ -276,8 +276,8 @@ TEST_F(Classes, MistakesAreNamed) {
   expect_mistake("num_classes=3 loss.sigmoid=true", {"task.loss.sigmoid", "num_classes=3"});
   expect_mistake("loss.softmax=true", {"task.loss.softmax", "one mask"});
   expect_mistake("num_classes=2 target_col=classes",
-                 {"_classes.tif: ", "are no label (2)", "0..1"});
-  expect_mistake("num_classes=3 target_col=raw", {"train", "tif: ", "are no label", "0..2"});
+                 {"_classes.tif: ", "are not labels (2)", "0..1"});
+  expect_mistake("num_classes=3 target_col=raw", {"train", "tif: ", "are not labels", "0..2"});
   expect_mistake("num_classes=3 target_col=masks",
                  {"_masks.tif: ", "2 channels", "multilabel=true"});
   expect_mistake("target_col=masks", {"_masks.tif: ", "num_classes=2 multilabel=true"});

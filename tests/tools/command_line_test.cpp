@@ -143,7 +143,7 @@ TEST(CommandLine, ABenchmarksMistakesSpeakOfItsFlags) {
   expect_mistake(benchmark("--ckpt x.ckpt model.filters=[4]"),
                  {"model.filters=[4]", "--config EXPERIMENT"});
   expect_mistake(benchmark("--ckpt \"it's, [1].ckpt\""), {"it's, [1].ckpt: "});
-  expect_mistake(benchmark("warmpu=3"), {"warmpu=3", "no key of benchmark_performance"});
+  expect_mistake(benchmark("warmpu=3"), {"warmpu=3", "not a key of benchmark_performance"});
 }
 
 }  // namespace

@@ -88,9 +88,10 @@ TEST_F(DetectionPrograms, LargeImagesAreSearchedByWindows) {
   EXPECT_NE(table("windows", "[32,48] inference_args.overlap=0.5"), whole);
   const Outcome refused = predict("refused", data + "32 inference_args.mode=constant");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("command line 'inference_args.mode=constant': inference_args.mode: a "
-                             "detector gives boxes"),
-            std::string::npos)
+  EXPECT_NE(
+      refused.err.find("command line 'inference_args.mode=constant': inference_args.mode: this "
+                       "option is not for a detector"),
+      std::string::npos)
       << refused.err;
 }
 
@@ -136,7 +137,8 @@ TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
     const Outcome outcome = predict("refused", key + " 'data.path=" + at("samples/test.csv") + "'");
     EXPECT_EQ(outcome.code, 2);
     const std::string name = key.substr(0, key.find('='));
-    EXPECT_NE(outcome.err.find(name + ": a detector gives boxes"), std::string::npos)
+    EXPECT_NE(outcome.err.find(name + ": this option is not for a detector, which gives boxes"),
+              std::string::npos)
         << outcome.err;
   }
 }

@@ -183,9 +183,10 @@ TEST_F(Loading, AnotherBatchSizeKeepsThePlaceInTheEpoch) {
       "data.batch_size=4 'checkpoint.ckpt_path=" + dir_.path() + "/run/checkpoints/last.ckpt'",
       "again"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("after 6 images of epoch 0 with data.batch_size=2, now 4: 2 images "
-                             "come again"),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.err.find("after 6 images of epoch 0 with data.batch_size=2, now 4: 2 images are "
+                       "seen again"),
+      std::string::npos)
       << outcome.err;
 }
 

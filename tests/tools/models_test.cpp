@@ -81,10 +81,10 @@ TEST(ModelsOfOthers, AreExported) {
   EXPECT_NE(bytes.find("cytra_version"), std::string::npos);
   for (const auto& [model, format, said] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"control flow.pt", "onnx", "this model has no form in ONNX here: "},
+           {"control flow.pt", "onnx", "this model can't be written as ONNX: "},
            {"*r*e*.pt", "onnx", "expected one model"},
            {"traced.pt", "safetensors", "expected torchscript or onnx"},
-           {"a bundle", "onnx", "it is run, not exported"}}) {
+           {"a bundle", "onnx", "it can be run, but not exported"}}) {
     const Outcome outcome = export_as(model, format);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;

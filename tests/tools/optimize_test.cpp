@@ -114,7 +114,8 @@ TEST_F(OptimizeProgram, WritesOverNothingOfTheUsers) {
   const std::string search = optimize("--auto-optimize --config-dir '" + mine + "'");
   const Outcome outcome = shell(search);
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("is not of --auto-optimize"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("was not written by --auto-optimize"), std::string::npos)
+      << outcome.err;
   EXPECT_EQ(read_file(file), text);
 
   fs::remove_all(mine + "/performance");

@@ -34,7 +34,7 @@ std::string difference_of(const std::string& name, const Node& now, const Node& 
     }
     return "";  // an absent key counts as null
   }
-  return fmt::format("{}={}, there {}", name, config::to_json(now), config::to_json(then));
+  return fmt::format("{}={} here, {} there", name, config::to_json(now), config::to_json(then));
 }
 
 void check_same(const std::string& path, const Node& now, const Node& then) {
@@ -57,7 +57,8 @@ Node read_baseline(const std::string& path, const Node& report) {
   Node then = config::parse_json(read_file(path), path);
   for (const char* key : {"device", "input_shape", "model"}) {
     if (then.find_direct(key) == nullptr)
-      throw DataError(fmt::format("{}: no report of benchmark_performance (no '{}')", path, key));
+      throw DataError(
+          fmt::format("{}: not a report of benchmark_performance (it has no '{}')", path, key));
   }
   check_same(path, config::parse_json(config::to_plain_json(report), path), then);
   return then;

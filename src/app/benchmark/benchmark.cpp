@@ -58,7 +58,7 @@ struct BenchmarkConfig : CommonConfig {
       DeviceOptions::visit(v);
       std::vector<std::string> names = device::precision_names();
       names.insert(names.begin(), "auto");
-      v("precision", precision, "of the model; auto: that of its training", names);
+      v("precision", precision, "precision of the model; auto: that of its training", names);
     }
   };
   std::optional<std::string> config, baseline;
@@ -74,20 +74,24 @@ struct BenchmarkConfig : CommonConfig {
   template <class V>
   void visit(V& v) {
     v("config", config, "an experiment, or a run's folder, that describes the model");
-    v("overrides", overrides, "of the experiment");
+    v("overrides", overrides, "overrides of the experiment");
     v("checkpoint", checkpoint, "the model to measure");
     v("input_shape", input_shape, "N C [D] H W; empty: one image of the usual size");
     v("batch_sizes", batch_sizes, "batch sizes to measure; empty: that of input_shape");
-    v("inference", inference, "measure the model's pass; the usual thing without train");
+    v("inference", inference, "measure the model's forward pass; the default without train");
     v("train", train, "measure training steps: forward, loss, backward, clipping, update");
     v("service", service, "measure the model behind a BatchingService: latency by load");
-    v("seconds", seconds, "that each load of the service lasts", 0.001, 86400);
-    v("compare_opts", compare_opts, "measure every option, not the experiment's alone");
+    v("seconds", seconds, "seconds that each load of the service lasts", 0.001, 86400);
+    v("compare_opts", compare_opts, "measure every option, not only those of the experiment");
     v("warmup", repeats.warmup, "runs before the timed ones", 0, 1e9);
     v("repeats", repeats.timed, "timed runs per figure", 1, 1e9);
     v("output", output, "reports to write: NAME.json, NAME.html");
-    v("baseline", baseline, "a JSON report of before, which rows are compared with");
-    v("threshold", threshold, "percent slower than it that fail the run; null: none", 0, 1e9);
+    v("baseline", baseline, "an earlier JSON report, with which rows are compared");
+    v("threshold",
+      threshold,
+      "the run fails when it is this many percent slower than the baseline; null: never",
+      0,
+      1e9);
     v("trainer", trainer, "where to compute, and how exactly");
     v("performance", performance, "switches that hold for the whole process");
     CommonConfig::visit_names(v);
@@ -153,7 +157,7 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   if (name.empty() && !has_experiment) {
     if (!overrides.empty()) {
       throw ConfigError(fmt::format(
-          "{}: no key of benchmark_performance; those of an experiment go with --config EXPERIMENT",
+          "{}: not a key of benchmark_performance; keys of an experiment need --config EXPERIMENT",
           overrides.front()));
     }
     if (!checkpoint.empty()) return nn::checkpoint_config(checkpoint);
@@ -163,11 +167,13 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   if (!name.empty() && experiment.empty()) {
     if (overrides.empty()) return config::load_run_config(name, true);
     throw ConfigError(fmt::format(
-        "{}: overrides go with an experiment, and --config {} is a run", overrides.front(), name));
+        "{}: overrides are for an experiment, but --config {} is a run", overrides.front(), name));
   }
   if (!checkpoint.empty() && overrides.empty()) {
     if (Node own = config_of_checkpoint(checkpoint); !own.is_null()) {
-      log::info("{}: measured with the configuration it brings, not that of {}", checkpoint, name);
+      log::info("{}: measured with the configuration that it holds, not with that of {}",
+                checkpoint,
+                name);
       return own;
     }
   }
@@ -324,7 +330,7 @@ void add_rows(const Workload& workload,
     if (config.train)
       watch_training(workload, configured(workload), batches.front());
     else
-      log::info("performance.forbid_transfers: of training steps, which --train measures");
+      log::info("performance.forbid_transfers: it is for training steps, which --train measures");
   }
   if (config.train)
     add("training", variants_of(training_variants()), count_training, prepare_training);

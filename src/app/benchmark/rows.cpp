@@ -167,8 +167,8 @@ class Rows {
     row.set("speedup_high", Node::make_real(std::max(was.second, is.second) / own.first));
     if ((was.second < is.first || is.second < was.first) && !std::exchange(has_warned_, true)) {
       log::warn(
-          "{} took {:.3g} ms, and {:.3g} ms when it was measured again: the machine is not equally "
-          "fast; speedups are less sure",
+          "{} took {:.3g} ms, and {:.3g} ms when it was measured again: the machine's speed "
+          "changes, so speedups are less certain",
           first_.name(),
           before_->median(),
           behind.median());

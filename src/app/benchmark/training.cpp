@@ -124,7 +124,7 @@ class Step {
     optimizer_->attach(model.named_parameters().pairs());
     compiled_ = training::compile_steps(options_, model, *optimizer_, scaler_, true);
     if (variant.engine != "eager" && compiled_ == nullptr)
-      throw ConfigError("a step as a CUDA graph needs a GPU");
+      throw ConfigError("recording a step as a CUDA graph needs a GPU");
     at::manual_seed(0);
     batch_ = make_batch(workload, *task_, batch, precision_.parameters);
   }

@@ -174,8 +174,8 @@ SettingsFile settings_file(const cli::Run& run, c10::Device device) {
   }
   if (std::filesystem::exists(file.path) && !starts_with(read_file(file.path), kProfileHead)) {
     throw ConfigError(
-        fmt::format("{} is not of --auto-optimize; rename it, or let --config-dir FOLDER name "
-                    "another folder",
+        fmt::format("{} was not written by --auto-optimize; rename it, or name another folder by "
+                    "--config-dir FOLDER",
                     file.path));
   }
   return file;
@@ -270,8 +270,8 @@ int auto_optimize(cli::Run run, const TrainConfig& config) {
   results.add("measured_gain", gain);
   if (lower && lower->verdict.is_gain) {
     log::info(
-        "not in the file, as results change: {}={}, {:.2f} times as fast; the loss of the "
-        "first steps differs by {:+.3f} %",
+        "not written to the file, because it changes results: {}={}, {:.2f} times as fast; the "
+        "loss of the first steps differs by {:+.3f} %",
         kPrecision,
         kLower,
         lower->verdict.ratio,

@@ -81,7 +81,7 @@ Fingerprint fingerprint_of(const data::Survey& survey,
     for (const data::ImageFacts& image : found->second.images) {
       if (image.shape.empty()) continue;
       if (print.channels != 0 && image.shape[0] != print.channels) {
-        throw DataError(fmt::format("{}: {} channels, others have {}; expected the same of all",
+        throw DataError(fmt::format("{}: {} channels, others have {}; expected the same in all",
                                     image.path,
                                     image.shape[0],
                                     print.channels));
@@ -162,7 +162,7 @@ void add_patch(const nn::UNetPlan& plan,
       plan.first_patch != patch
           ? fmt::format(
                 "Two patches of {} are too much for {:.3g} GB ({}):\nthey are shortened where they "
-                "are longest beside the image",
+                "are longest in relation to the image",
                 size_text(plan.first_patch),
                 memory.gb,
                 memory.why)

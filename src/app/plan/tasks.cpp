@@ -49,7 +49,9 @@ ExperimentFile plan_detection(const nn::DataFacts& data,
   file.set("experiment_name", Node::make_string(name));
   file.set("raw_im_channels", Node::make_integer(channels));
   if (data.shapes.front().size() != 2)
-    throw ConfigError("plan: stacks, but detection is of planes; experiment=im2im/instance");
+    throw ConfigError(
+        "plan: the images are stacks, but detection works on planes; use "
+        "experiment=im2im/instance");
   const std::vector<double> median = nn::median_shape(data, nn::target_spacing(data));
   nn::Sizes patch;
   double pixels = 1, all = 0;

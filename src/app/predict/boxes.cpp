@@ -26,7 +26,8 @@ using config::Node;
 
 void expect_plain(const PredictConfig& config) {
   const auto refuse = [](const std::string& option) {
-    throw ConfigError(fmt::format("{}: a detector gives boxes, which have no use for it", option));
+    throw ConfigError(
+        fmt::format("{}: this option is not for a detector, which gives boxes", option));
   };
   if (config.predict.dry_run) refuse("predict.dry_run");
   if (config.data.scores()) refuse("data.with_target");
@@ -111,9 +112,10 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   const inference::LoadedModel& model = subject.first();
   expect_plain(config);
   if (model.spatial_dims != 2)
-    throw ConfigError(fmt::format("{}: a detector of {} dimensions; boxes are written of 2D images",
-                                  model.path,
-                                  model.spatial_dims));
+    throw ConfigError(
+        fmt::format("{}: a detector in {} dimensions; boxes are written only for 2D images",
+                    model.path,
+                    model.spatial_dims));
   const Node& task = model.config.at("task");
   const pipelines::DetectorOptions options = detector_options(config, task);
   const auto detector = pipelines::make_detector(model, subject.device, options);

@@ -48,9 +48,8 @@ struct PredictTrainerOptions : device::DeviceOptions {
     DeviceOptions::visit(v);
     v("precision",
       precision,
-      "of products; weights stay float32, so true and mixed are the same here; null: the "
-      "training's "
-      "where the device has it",
+      "precision of products; weights stay float32, so true and mixed are the same here; null: "
+      "that of the training, if the device has it",
       device::precision_names());
     v("devices",
       devices,
@@ -59,7 +58,7 @@ struct PredictTrainerOptions : device::DeviceOptions {
       config::Keyword{1, 4096, "AUTO", 0});
     v("limit_predict_batches",
       limit_predict_batches,
-      "of the images: the first 10, or 0.1 of them");
+      "how many images: 10 (the first ten) or 0.1 (a tenth of them)");
     KeysOfTraining<V> others(v);
     training::TrainerOptions().visit(others);
   }

@@ -361,7 +361,8 @@ int predict(cli::Run run, const PredictConfig& config) {
       inference::load_subject(config, device, config.trainer.precision);
   if (subject.finds_boxes()) return predict_boxes(std::move(run), config, subject);
   if (config.predict.max_detections)
-    throw ConfigError("predict.max_detections: of a detector; this model gives masks or values");
+    throw ConfigError(
+        "predict.max_detections: it is for detectors; this model gives masks or values");
   inference::PredictorOptions options;
   options.form = config.predict.save == "auto" ? "" : config.predict.save;
   options.threshold = config.predict.threshold;

@@ -78,13 +78,13 @@ std::string open_again(cli::Run& run, bool resume) {
     log::debug("{}", run.command_line);
     return wanted;
   }
-  if (resume) log::info("{}: nothing to go on with; a new run", wanted);
+  if (resume) log::info("{}: there is nothing to resume; a new run begins", wanted);
   std::string folder = open_run_folder(run);
   if (folder != wanted) {
     log::warn("{} {}: results go to {}",
               wanted,
               resume ? "has no results of " + run.program
-                     : "is taken (--resume goes on with what is there)",
+                     : "exists already (--resume goes on with what is there)",
               folder);
   }
   return folder;

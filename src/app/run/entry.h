@@ -26,9 +26,9 @@ struct PathsOptions {
       "folder of this run; gets a number when it is taken",
       config::required);
     v("log_dir", log_dir, "folder of all runs, for output_dir");
-    v("root_dir", root_dir, "of CytoDL: for other values to refer to");
-    v("data_dir", data_dir, "of CytoDL: for other values to refer to");
-    v("work_dir", work_dir, "of CytoDL: for other values to refer to");
+    v("root_dir", root_dir, "for configurations of CytoDL, in which other values refer to it");
+    v("data_dir", data_dir, "for configurations of CytoDL, in which other values refer to it");
+    v("work_dir", work_dir, "for configurations of CytoDL, in which other values refer to it");
   }
 };
 
@@ -50,7 +50,9 @@ struct CommonConfig {
     v("paths", paths, "folders");
     v("hydra", config::Unused{{"*"}}, "Hydra's own settings");
     v("tags", config::Unused{{"*"}}, "kept in the run's config.yaml");
-    v("extras", config::Unused{}, "of CytoDL; for its precision use performance.matmul_precision");
+    v("extras",
+      config::Unused{},
+      "for configurations of CytoDL; set the precision by performance.matmul_precision");
     v("local", config::Unused{}, "of CytoDL");
     v("hparams_search", config::Unused{{"null"}}, "there is no search for parameters");
   }

@@ -178,7 +178,7 @@ void set_places(config::Node& node, const std::string& prefix = "") {
 ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
   constexpr int64_t kMostProcesses = 1024;  // of a machine
   if (options.devices > kMostProcesses) {
-    throw ConfigError(fmt::format("trainer.devices={}: expected {} processes on a machine at most",
+    throw ConfigError(fmt::format("trainer.devices={}: expected at most {} processes on a machine",
                                   options.devices,
                                   kMostProcesses));
   }
@@ -343,7 +343,7 @@ Children::~Children() {
 void OwnLog::open(const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) {  // no shared file system
-    log::warn("{}: {}; messages stay here", path, std::strerror(errno));
+    log::warn("{}: {}; messages are written here instead", path, std::strerror(errno));
     return;
   }
   before_ = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);

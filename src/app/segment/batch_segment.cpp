@@ -46,7 +46,7 @@ struct SegmentRunOptions {
       {"naive", "optimized", "parallel"});
     v("preset",
       preset,
-      "batch sizes of a device; auto: of the one there is",
+      "batch sizes for a kind of device; auto: for the device in use",
       pipelines::segment_preset_names());
     v("sam_batch_size",
       batch.sam_batch_size,
@@ -62,18 +62,22 @@ struct SegmentRunOptions {
       config::Keyword{1, 256, "AUTO", 0});
     v("tile",
       batch.tile,
-      "pixels a side of tiles that larger images are searched and encoded by, each of which shares "
-      "a quarter with the next; 0: images as a whole",
+      "side in pixels of the tiles into which larger images are cut for detection and encoding; "
+      "neighbours overlap by a quarter; 0: images as a whole",
       0,
       65536);
     v("object_masks", object_masks, "also write a PNG for each object");
     v("cache_gb",
       batch.cache.ram_gb,
-      "GB of memory for images' encodings; those used longest ago go first",
+      "GB of memory for images' encodings; the least recently used are dropped first",
       0,
       1e6);
     v("cache_dir", cache_dir, "folder that keeps encodings, by the files' content");
-    v("cache_dir_gb", batch.cache.disk_gb, "GB of it; those used longest ago go first", 0, 1e6);
+    v("cache_dir_gb",
+      batch.cache.disk_gb,
+      "GB that this folder may take; the least recently used are dropped first",
+      0,
+      1e6);
     v("resume", resume, "go on with paths.output_dir: leave out images that are done");
     v("prometheus", prometheus, "a file of figures for Prometheus, written at the end");
   }
@@ -103,7 +107,7 @@ struct BatchSegmentConfig : CommonConfig {
         path,
         "an image, a folder (its sub-folders are views), or a table with a column `image`",
         config::required);
-      v("view", view, "of images that have views: this one alone");
+      v("view", view, "for images that have views: segment only this one");
       v("on_error",
         on_error,
         "an image that can't be read or segmented: is left out, or ends the run",
@@ -243,8 +247,8 @@ void warn_of_doubts(const pipelines::SegmentFiles::Totals& totals,
   if (totals.empty > 0) {
     log::warn(
         "{} of {} objects have an empty mask (area 0 in objects.csv). The segmenter sees an image "
-        "scaled to its square: of objects that are a few pixels there nothing may be left; "
-        "segment.tile cuts large images into parts",
+        "scaled to its square: objects of only a few pixels may disappear in it; segment.tile cuts "
+        "large images into parts",
         totals.empty,
         totals.objects);
   }
@@ -255,7 +259,7 @@ void tell_figures(const pipelines::StageReport& report,
                   double seconds,
                   Tally& tally) {
   report.log_times();
-  log::info("{:.2f} images/s, {:.1f} boxes/s; {} images encoded, {} encodings were there",
+  log::info("{:.2f} images/s, {:.1f} boxes/s; {} images encoded, {} encodings reused",
             static_cast<double>(counts.images) / seconds,
             static_cast<double>(counts.boxes) / seconds,
             counts.encoded,
@@ -268,7 +272,7 @@ void count_figures(pipelines::StageReport& report,
                    const pipelines::SegmentCounts& counts,
                    int64_t failed) {
   report.count("images", "Images that were segmented.", counts.images);
-  report.count("boxes", "Boxes of which a mask was made.", counts.boxes);
+  report.count("boxes", "Boxes for which a mask was made.", counts.boxes);
   report.count("images_encoded", "Passes of an image through the encoder.", counts.encoded);
   report.count("encodings_cached", "Encodings that were there already.", counts.cached);
   report.count("images_failed", "Images that could not be segmented.", failed);

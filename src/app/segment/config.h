@@ -22,7 +22,7 @@ struct SegmentDetectorOptions {
     v("conf_threshold", found.conf_threshold, "detections with a lower score are left out", 0, 1);
     v("iou_threshold",
       found.iou_threshold,
-      "of two boxes of a class that overlap more, the better one stays",
+      "overlap (IoU) of two boxes of one class above which only the better one is kept",
       0,
       1);
     v("max_detections", found.max_detections, "per image", 1, 65535);

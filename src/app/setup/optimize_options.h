@@ -9,7 +9,7 @@ struct OptimizeOptions {
   void visit(V& v) {
     v("seconds",
       seconds,
-      "of measuring, set-up and warm-up aside; of --auto-optimize forty times a run's",
+      "seconds of measuring, without set-up and warm-up; a run of --auto-optimize takes a fortieth",
       0.1,
       1e5);
   }

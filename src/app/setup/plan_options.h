@@ -15,7 +15,7 @@ struct PlanOptions {
       "file to write, FOLDER/experiment/NAME.yaml; null: in local/, named as data.path");
     v("memory_gb",
       memory_gb,
-      "memory that a training may take; null: what is at hand, 8 at most, as nnU-Net",
+      "GB of memory that a training may take; null: what is available, at most 8, as in nnU-Net",
       0.1,
       1e4);
   }

@@ -45,7 +45,7 @@ struct BestOptions {
   void visit(V& v) {
     v("monitor", monitor, "metric that decides; null: the newest weights are the best");
     v("mode", mode, "min: lower is better", {"min", "max"});
-    v("filename", filename, "of checkpoints, without extension");
+    v("filename", filename, "file name of checkpoints, without extension");
   }
 };
 
@@ -91,10 +91,10 @@ struct TrainConfig : CommonConfig {
     v("logger", logger, "where the numbers go", config::map_of<training::Logger>());
     v("checkpoint", checkpoint, "what to begin with");
     v("best", best, "which weights are the best; for callbacks to refer to");
-    v("lr_find", lr_find, "of --find-lr; arguments of lightning's Tuner.lr_find");
+    v("lr_find", lr_find, "for --find-lr: the arguments of lightning's Tuner.lr_find");
     v("plan", plan, "of --plan");
-    v("optimize", optimize, "of the program optimize");
-    v("seed", seed, "of weights, shuffling and random transforms; null: 0");
+    v("optimize", optimize, "for the program optimize");
+    v("seed", seed, "seed of weights, shuffling and random transforms; null: 0");
     v("performance", performance, "switches that hold for the whole process");
     CommonConfig::visit_names(v);
     using config::Unused;

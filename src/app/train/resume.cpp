@@ -58,7 +58,8 @@ void fit_position(training::TrainState& state,
     return count == 1 ? "" : fmt::format(" in {} processes", count);
   };
   log::warn(
-      "{}: after {} images of epoch {} with data.batch_size={}{}, now {}{}: {} images come again",
+      "{}: after {} images of epoch {} with data.batch_size={}{}, now {}{}: {} images are seen "
+      "again",
       checkpoint,
       images,
       state.epoch,

@@ -68,7 +68,7 @@ class Trial {
     if (const auto& broken = loader.stats().broken; !broken.empty()) {
       const std::size_t tried = loaded + broken.size();
       auto& lines = 2 * broken.size() > tried ? survey_.problems : survey_.notes;
-      lines.push_back(fmt::format("{}: {} of {} images, which data.on_error={} sees to: {}{}",
+      lines.push_back(fmt::format("{}: {} of {} images, which data.on_error={} handles: {}{}",
                                   data::name_of(split),
                                   broken.size(),
                                   tried,

@@ -179,7 +179,7 @@ bool still_hold(const std::vector<Question>& questions,
                               pass_of(*changed, batches, with, make));
     });
     if (again && perf::holds(*again)) continue;
-    log::info("{} what was chosen before is dropped, {} now: {}",
+    log::info("{} the earlier choice is dropped ({}); chosen now: {}",
               kTuning,
               again ? again->text() : "it does not fit into memory",
               texts_of(chosen));

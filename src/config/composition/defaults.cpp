@@ -133,8 +133,8 @@ class TreeBuilder {
       const std::vector<std::string> last(chain_.end() - static_cast<std::ptrdiff_t>(steps),
                                           chain_.end());
       fail(node.item.origin,
-           "defaults lists nest without an end: " + join(last, " -> ") + " -> " + path +
-               ", expected no file that includes itself");
+           "these defaults lists include each other without an end: " + join(last, " -> ") +
+               " -> " + path + ", expected no file that includes itself");
     }
     chain_.push_back(path);
   }

@@ -87,7 +87,7 @@ void fill_hydra(Node& root, const HydraFacts& facts) {
     const char* value = std::getenv(name.c_str());
     if (value == nullptr)
       throw ConfigError(job.at("env_copy").where() + ": the environment variable '" + name +
-                        "' is not set, expected one that is");
+                        "' is not set, expected one that is set");
     place(job, "env_set").set(name, Node::make_string(value));
   }
 }

@@ -69,16 +69,16 @@ DefaultsItem read_item(const Node& node) {
       "the name of an option of '" + item.path + "' (in quotes when it looks like a number)";
   if (value.kind == Kind::string) {
     if (value.string == "_self_")
-      throw ConfigError(value.where() + ": _self_ is of no group, expected - _self_");
+      throw ConfigError(value.where() + ": _self_ belongs to no group, expected - _self_");
     item.options = {value.string};
   } else if (item.is_list) {
     for (const Node& option : value.list) {
       if (option.kind != Kind::string)
-        throw ConfigError(option.where() + ": no text, expected " + expected);
+        throw ConfigError(option.where() + ": not text, expected " + expected);
       item.options.push_back(option.string);
     }
   } else if (!value.is_null()) {
-    throw ConfigError(value.where() + ": no text, expected " + expected);
+    throw ConfigError(value.where() + ": not text, expected " + expected);
   }
   return item;
 }

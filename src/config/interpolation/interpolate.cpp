@@ -49,7 +49,7 @@ void Interpolator::count(const Size& size, const Site& node) {
   copied_.nodes += size.nodes;
   copied_.bytes += size.bytes;
   if (copied_.nodes <= max_interpolated_nodes && copied_.bytes <= max_interpolated_bytes) return;
-  fail(node, "references copy too much, expected at most 200,000 values and 32 MB");
+  fail(node, "the references copy too much, expected at most 200,000 values and 32 MB");
 }
 
 const Site& Interpolator::child(const Site& container, std::size_t i) {
@@ -88,7 +88,7 @@ Value Interpolator::read(const Site& site) {
   }
   if (active_.size() >= max_chain) {
     active_.clear();
-    fail(site, "references follow each other too far, expected at most 100");
+    fail(site, "references lead from one to the next too often, expected at most 100");
   }
   active_.push_back(&site);
   try {

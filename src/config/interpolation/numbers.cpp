@@ -137,7 +137,7 @@ Value power(const Value& a, const Value& b) {
 
 int64_t to_integer(double value) {
   if (!std::isfinite(value))
-    throw OperationError(real_text(value) + " is no integer, expected a finite number");
+    throw OperationError(real_text(value) + " has no integer value, expected a finite number");
   if (std::abs(value) >= 0x1p63) fail_overflow();
   return static_cast<int64_t>(value);
 }

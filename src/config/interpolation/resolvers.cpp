@@ -268,7 +268,7 @@ Value kv_to_dict(const Call& call) {
     const Value pair = call.tree.read(call.tree.child(*argument.site, i));
     const std::string place = "item " + std::to_string(i) + " of kv_to_dict ";
     if (pair.kind != Value::Kind::container || pair.site->node->list.size() != 2)
-      call.fail(place + "is no pair, expected [key, value]");
+      call.fail(place + "is not a pair, expected [key, value]");
     const Value key = call.tree.read(call.tree.child(*pair.site, 0));
     const Value value = call.tree.read(call.tree.child(*pair.site, 1));
     if ((!key.is_text() && !key.is_number()) || is_missing(key))

@@ -117,7 +117,7 @@ Node number_argument(const FunctionCall& call, const char* name) {
     throw std::invalid_argument(call.name + "() has no '" + name + "', expected a number");
   if (value->sweep || !is_number(value->node))
     throw std::invalid_argument("'" + std::string(name) + "' of " + call.name +
-                                "() is no number, expected one");
+                                "() is not a number, expected one");
   // Python takes true for 1.
   return value->node.kind == Kind::boolean ? cast(value->node, Kind::integer) : value->node;
 }
@@ -154,7 +154,7 @@ std::vector<std::string> patterns(const OverrideValue& value, const char* name) 
   for (const Node& item : items) {
     if (value.sweep || item.kind != Kind::string)
       throw std::invalid_argument(std::string("'") + name +
-                                  "' of glob() is no text, expected a pattern or [patterns]");
+                                  "' of glob() is not text, expected a pattern or [patterns]");
     result.push_back(item.string);
   }
   return result;
@@ -368,7 +368,7 @@ OverrideValue call_function(FunctionCall call) {
     if (!function.many &&
         static_cast<std::size_t>(place - function.names.begin()) < call.arguments.size())
       throw std::invalid_argument("'" + name + "' of " + call.name +
-                                  "() is there twice, expected it once");
+                                  "() is given twice, expected it once");
   }
   if (!function.many) {
     for (std::size_t i = 0; i < call.arguments.size(); ++i)

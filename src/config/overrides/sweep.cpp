@@ -56,7 +56,7 @@ std::vector<std::string> glob_options(const Override& override,
   std::sort(options.begin(), options.end());
   if (options.empty())
     throw ConfigError(override.where() + ": glob() of '" + override.key +
-                      "', which is no group with options, expected one");
+                      "', which is not a group with options, expected one");
   const auto matches = [](const std::string& option, const std::vector<std::string>& patterns) {
     return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
       return matches_pattern(option, pattern);

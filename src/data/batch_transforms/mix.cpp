@@ -56,7 +56,11 @@ struct MixOptions {
   template <class V>
   void visit(V& v) {
     v("keys", keys, "samples' keys to mix alike, images and labels", config::required);
-    v("alpha", alpha, "weights are of the distribution Beta(alpha, alpha); 1: uniform", 1e-3, 1e3);
+    v("alpha",
+      alpha,
+      "weights are drawn from the distribution Beta(alpha, alpha); 1: uniform",
+      1e-3,
+      1e3);
     v("allow_missing_keys", allow_missing_keys, "skip a key the batch does not have");
     v("batch_size", config::Unused{}, "the batch has its size");
   }

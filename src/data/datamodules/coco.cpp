@@ -26,8 +26,8 @@ class CocoDatamodule final : public DataModule, public Parted {
     template <class V>
     void visit(V& v) {
       v("path", path, "COCO's JSON with images, annotations and categories");
-      v("valid_path", valid_path, "that of the validation; null: the last images of path");
-      v("test_path", test_path, "that of the test; null: as validation");
+      v("valid_path", valid_path, "JSON of the validation set; null: the last images of path");
+      v("test_path", test_path, "JSON of the test set; null: the validation set");
       v("image_dir",
         image_dir,
         "folder of the images; null: the JSON's own, or images/, or the JSON's name beside it");

@@ -88,11 +88,11 @@ class DataframeDatamodule final : public DataModule, public Parted {
       SourceKeyOptions::visit(v);
       v("split_column",
         split_column,
-        "of one file: the column that says train, valid or test of each row");
+        "for one file: the column that says for each row: train, valid or test");
       v("split_map", split_map, "other words in split_column: {word: train, ...}");
       v("weight_column", weight_column, "column with the weight of each row, for a sampler");
       v("subsample", subsample, "part of each split, drawn once by `seed`");
-      v("refresh_subsample", refresh_subsample, "of CytoDL; must be false");
+      v("refresh_subsample", refresh_subsample, "an option of CytoDL; must be false");
       v("just_inference", just_inference, "test with every row, whatever its split");
       v("allow_shared",
         allow_shared,

@@ -231,8 +231,8 @@ class FolderDatamodule final : public DataModule, public Parted {
   }
   [[noreturn]] static void throw_nothing(const fs::path& folder) {
     throw DataError(folder.string() +
-                    ": no images (.tif, .png, .nii, .zarr, ...) in this folder that data.regex "
-                    "and the other filters take");
+                    ": no images (.tif, .png, .nii, .zarr, ...) in this folder match data.regex "
+                    "and the other filters");
   }
 
   /// The partner of an image. Where there are several, the annotations are taken, as people save

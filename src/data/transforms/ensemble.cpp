@@ -46,7 +46,7 @@ class MeanEnsembled final : public Transform {
       EnsembleOptions::visit(v);
       v("weights",
         weights,
-        "of each key, or of each key's channels: [[1, 2], [2, 1]]; null: equal");
+        "weights of each key, or of each key's channels: [[1, 2], [2, 1]]; null: equal");
     }
     void check() const {
       for (const std::vector<double>& one : weights) {
@@ -92,8 +92,8 @@ class VoteEnsembled final : public Transform {
       EnsembleOptions::visit(v);
       v("num_classes",
         num_classes,
-        "of class numbers, of which the most frequent, of equal ones the least, wins; null: the "
-        "images are masks",
+        "number of classes; the most frequent class wins, the smallest of equally frequent ones; "
+        "null: the images are masks",
         1,
         65536);
     }

@@ -33,7 +33,7 @@ struct ReaderOptions {
       {"", "YX", "CYX", "ZYX", "CZYX"});
     v("C", channel, "channels, from 0", 0, 1e9);
     v("T", timepoint, "time point, from 0", 0, 1e9);
-    v("Z", z, "of MonaiBioReader: not supported");
+    v("Z", z, "an option of MonaiBioReader: not supported");
     v("dask_load", config::Unused{}, "what is asked for is all that is read");
   }
   void check() const {
@@ -59,11 +59,11 @@ struct LoadOptions {
     v("scene", scene, "image of a file that holds several; null: the first", 0, 1e9);
     v("resolution", resolution, "level of a pyramid; null: 0, the finest", 0, 1e9);
     v("timepoint", timepoint, "null: the only one", 0, 1e9);
-    v("axes", axes, "of the files, as data.axes, which comes before it; null: they say");
+    v("axes", axes, "axes of the files; data.axes has priority; null: as the files say");
     v("time_as_channels", time_as_channels, "time points are channels, as in 4D NIfTI of MONAI");
     v("lazy",
       lazy,
-      "read no more than the crop that follows takes: for images larger than memory; not cached");
+      "read only what the crop that follows needs: for images larger than memory; not cached");
     v("reader",
       reader,
       "MONAI's name of one, or MonaiBioReader with dimension_order_out, C, T; files tell their "
@@ -72,7 +72,9 @@ struct LoadOptions {
       annotations,
       "what annotations become: instances, classes, mask, channels or boxes; {KEY: ...} of each "
       "key; null: as the task needs it");
-    v("class_names", class_names, "of the classes of annotations, {KEY: [...]} of each key");
+    v("class_names",
+      class_names,
+      "names of the classes of annotations, or {KEY: [...]} for each key");
     using config::Unused;
     v("dtype",
       Unused{{"float32", "np.float32", "numpy.float32", "torch.float32"}},
@@ -231,7 +233,7 @@ class LoadImaged final : public Transform {
     }
     if (image == nullptr) {
       throw DataError(source.path +
-                      ": annotations, expected an image beside them that they are of");
+                      ": annotations, expected the image that they belong to beside them");
     }
     io::Selection selection = selection_of(*image);
     if ((image->time_is_channel || options_.time_as_channels) && selection.timepoint < 0)

@@ -14,7 +14,7 @@ class Merged final : public Transform {
     void visit(V& v) {
       v("mask_key",
         mask_key,
-        "mask, 1 where the base is taken; none: all of the base",
+        "mask, 1 where the base image is taken; none: all of the base image",
         config::required);
       v("image_keys", image_keys, "the two images", config::required);
       v("base_image_key",

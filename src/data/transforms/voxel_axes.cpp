@@ -50,7 +50,7 @@ void expect_overlap(at::IntArrayRef given, const at::Tensor& matrix, at::IntArra
       (reach < 0 ? low : high) += reach;
     }
     if (high < -0.5 || low > static_cast<double>(given[d]) - 0.5)
-      throw DataError("by their affines, the two images have no voxel in common");
+      throw DataError("according to their affines, the two images have no voxel in common");
   }
 }
 

@@ -72,7 +72,7 @@ std::string Graph::shape(const Value* list) {
   }
   if (names_.count(list) != 0) return names_.at(list);
   if (list->node()->kind() != c10::prim::ListConstruct)
-    throw Unsupported{"with a shape that is no list"};
+    throw Unsupported{"with a shape that is not a list"};
   std::vector<std::string> parts;
   for (const Value* item : list->node()->inputs())
     parts.push_back(add("Reshape", {name(item), integers({1})}));

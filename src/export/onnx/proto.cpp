@@ -86,8 +86,9 @@ Message node_proto(const std::string& type,
 Message tensor_proto(const std::string& name, const at::Tensor& tensor) {
   const bool is_real = tensor.scalar_type() == at::kFloat;
   if (!is_real && tensor.scalar_type() != at::kLong)
-    throw DataError(std::string("ONNX is written of float32 alone, not of weights of ") +
-                    c10::toString(tensor.scalar_type()));
+    throw DataError(
+        std::string("ONNX is written with float32 weights only, not with those of type ") +
+        c10::toString(tensor.scalar_type()));
   const at::Tensor values = tensor.detach().cpu().contiguous();
   Message message;
   for (const int64_t size : values.sizes()) message.number(1, size);

@@ -37,7 +37,7 @@ void unary(Graph& graph, const Node& node) {
 
 double number_at(const Node& node, std::size_t input) {
   const auto value = Graph::constant(node.input(input));
-  if (!value || !value->isScalar()) throw Unsupported{"with an argument that is no number"};
+  if (!value || !value->isScalar()) throw Unsupported{"with an argument that is not a number"};
   return value->toScalar().toDouble();
 }
 

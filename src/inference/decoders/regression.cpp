@@ -16,7 +16,9 @@ class RegressionDecoder final : public Decoder {
     std::vector<double> mean, std;
     template <class V>
     void visit(V& v) {
-      v("mean", mean, "of the training's targets, per channel: what the model's 0 means; []: 0");
+      v("mean",
+        mean,
+        "mean of the training's targets, per channel: what the model's 0 means; []: 0");
       v("std", std, "their standard deviation: what the model's 1 means beyond that; []: 1");
     }
     void check() const {

@@ -28,11 +28,11 @@ char lower_letter(char c) {
 [[noreturn]] void refuse_script(const std::string& path,
                                 const std::string& where,
                                 const std::string& what) {
-  throw DataError(
-      fmt::format("{}: {} {}, which models of others may not (docs/security.md): it is not run",
-                  path,
-                  printable(where),
-                  what));
+  throw DataError(fmt::format(
+      "{}: {} {}, which models from others must not do (docs/security.md): it is not run",
+      path,
+      printable(where),
+      what));
 }
 
 [[noreturn]] void refuse_call(const std::string& path,

@@ -109,7 +109,7 @@ ov::CompiledModel load_cached(const CacheFile& cached, ov::element::Type element
   std::error_code ignored;
   if (cached.path.empty() || !fs::exists(fs::symlink_status(cached.path, ignored))) return {};
   if (!is_own_file(cached.path)) {
-    log::warn("{}: not used: it is of another user, or others may write to it", cached.path);
+    log::warn("{}: not used: it belongs to another user, or others may write to it", cached.path);
     return {};
   }
   try {

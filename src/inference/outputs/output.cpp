@@ -39,7 +39,7 @@ std::unique_ptr<ResultOutput> make_result_output(const std::string& name,
   if (found != known_outputs().end()) return found->second.make(place);
   std::vector<std::string> names;
   for (const auto& [known, output] : known_outputs()) names.push_back(known);
-  throw ConfigError(fmt::format("{}: no output of a result, expected one of {}.{}",
+  throw ConfigError(fmt::format("{}: not a kind of output, expected one of {}.{}",
                                 name,
                                 join(names, ", "),
                                 suggestion(name, names)));

@@ -17,7 +17,7 @@ class Morphology final : public Postprocess {
     int64_t radius = 1;
     template <class V>
     void visit(V& v) {
-      v("operation", operation, "what is done", {"dilation", "erosion", "opening", "closing"});
+      v("operation", operation, "the operation", {"dilation", "erosion", "opening", "closing"});
       v("radius", radius, "voxels", 1, 1e4);
       v("footprint", footprint, "ball: a disc or ball, box: a square or cube", {"ball", "box"});
     }

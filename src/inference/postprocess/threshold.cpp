@@ -15,12 +15,13 @@ class Threshold final : public Postprocess {
     void visit(V& v) {
       std::vector<std::string> methods = threshold_methods();
       methods.insert(methods.begin(), "fixed");
-      v("threshold", threshold, "values above become 1, others 0; of method=fixed");
+      v("threshold", threshold, "values above become 1, others 0; for method=fixed");
       v("method", method, "fixed, or what finds the threshold of each channel", methods);
     }
     void check() const {
       if (threshold.has_value() != (method == "fixed"))
-        throw ConfigError("expected threshold=0.5, say, or method=otsu and no threshold");
+        throw ConfigError(
+            "expected a threshold such as threshold=0.5, or method=otsu without threshold");
     }
   };
   explicit Threshold(const Options& options) : options_(options) {}

@@ -19,7 +19,11 @@ class Watershed final : public Postprocess {
     std::vector<double> sampling;
     template <class V>
     void visit(V& v) {
-      v("min_distance", min_distance, "voxels that centres are apart, along some axis", 1, 1e6);
+      v("min_distance",
+        min_distance,
+        "smallest distance between centres in voxels, along at least one axis",
+        1,
+        1e6);
       v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
       v("sampling",
         sampling,

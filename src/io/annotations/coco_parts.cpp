@@ -61,7 +61,7 @@ void CocoParts::add_object(const Json& element) {
   const Json* box = place.find(element, "bbox");
   if (box != nullptr && !box->empty()) {
     if (!box->is_array() || box->size() != 4)
-      place.refuse("bbox is no list of 4 numbers, expected [x, y, width, height]");
+      place.refuse("bbox is not a list of 4 numbers, expected [x, y, width, height]");
     for (std::size_t k = 0; k < 4; ++k) annotation.box[k] = place.number((*box)[k], "bbox");
     if (annotation.box[2] < 0 || annotation.box[3] < 0)
       place.refuse("bbox has a negative width or height, expected [x, y, width, height]");
@@ -80,7 +80,7 @@ void CocoParts::add_polygons(const JsonPlace& place,
                              Annotation& object) const {
   for (const Json& polygon : polygons) {
     if (!polygon.is_array() || polygon.size() % 2 != 0)
-      place.refuse("a polygon that is no list of pairs, expected [x, y, x, y, ...]");
+      place.refuse("a polygon that is not a list of pairs, expected [x, y, x, y, ...]");
     Ring ring;
     for (std::size_t i = 0; i < polygon.size(); i += 2)
       ring.push_back({place.number(polygon[i], "x"), place.number(polygon[i + 1], "y")});

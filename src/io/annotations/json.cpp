@@ -33,14 +33,14 @@ class AnnotationJson {
     } catch (const Json::exception& error) {
       std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1"
       what.erase(0, what.find("] ") + 2);
-      throw DataError(path_ + ": no JSON, expected annotations: " + printable(what, 200));
+      throw DataError(path_ + ": not JSON, expected annotations: " + printable(what, 200));
     }
     if (coco_.is_begun()) return coco_.finish();
     if (has_shapes_) return labelme_.finish(root);
     if (root.is_object() && !has_features_) has_features_ = geojson_.add_root(root);
     if (has_features_ || (root.is_array() && is_list_)) return geojson_.finish();
     throw DataError(path_ +
-                    ": no annotations that we know, expected GeoJSON (features), COCO (images, "
+                    ": not annotations of a known kind, expected GeoJSON (features), COCO (images, "
                     "annotations, categories) or labelme (shapes)");
   }
 

@@ -18,7 +18,7 @@ Ring geojson_ring(const JsonPlace& place, const Json& corners) {
   Ring ring;
   for (const Json& corner : corners) {
     if (!corner.is_array() || corner.size() < 2)
-      place.refuse("a corner that is no pair of numbers, expected [x, y]");
+      place.refuse("a corner that is not a pair of numbers, expected [x, y]");
     ring.push_back({place.number(corner[0], "x"), place.number(corner[1], "y")});
   }
   return ring;
@@ -86,8 +86,9 @@ void GeoJsonParts::add(const Json& feature) {
   const Json* geometry = place.find(feature, "geometry");
   if (place.text_of(feature, "type") != "Feature") {
     place.refuse(
-        "no Feature, expected GeoJSON as QuPath exports it; a list of COCO's results lacks the "
-        "images that they are of: name a COCO file with images, annotations and categories");
+        "not a Feature, expected GeoJSON as QuPath exports it; a list of COCO's results does not "
+        "say which images they belong to: name a COCO file with images, annotations and "
+        "categories");
   }
   if (geometry == nullptr) return;
   Annotation object;

@@ -94,7 +94,8 @@ void FFmpegSink::open_container(const std::string& path) {
                                               : av_guess_format(nullptr, path.c_str(), nullptr);
   if (format == nullptr || format->video_codec == AV_CODEC_ID_NONE ||
       (!path.empty() && (format->flags & AVFMT_NOFILE) != 0))
-    throw ConfigError(fmt::format("{}: no extension of a video: {}", path_, kExpectedEndings));
+    throw ConfigError(
+        fmt::format("{}: not the file extension of a video: {}", path_, kExpectedEndings));
   times_ = times_in(*format, path_);
   expect(avformat_alloc_output_context2(&container_, format, nullptr, path_.c_str()),
          "its container");

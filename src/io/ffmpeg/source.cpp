@@ -171,11 +171,11 @@ void FFmpegSource::open_container() {
   const int opened = avformat_open_input(&container_, name.c_str(), nullptr, nullptr);
   if (opened < 0) expect_no_signal();
   if (opened < 0 && is_net) {
-    throw DataError(fmt::format(
-        "{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, udp://), "
-        "and who sends to be there",
-        path_,
-        words_of(opened)));
+    throw DataError(
+        fmt::format("{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, "
+                    "udp://), and a sender that is running",
+                    path_,
+                    words_of(opened)));
   }
   if (opened < 0 && !info_.is_live) {
     const std::string other = other_format(path_);

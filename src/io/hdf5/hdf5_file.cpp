@@ -169,7 +169,7 @@ void Hdf5File::read_type() {
                                  : size == 4 ? 8U
                                              : 11U);
   }
-  if (!is_plain || !dtype_of(type_)) fail("its values are no plain numbers", "integers or floats");
+  if (!is_plain || !dtype_of(type_)) fail("its values are not plain numbers", "integers or floats");
   stored_ = std::move(type);
 }
 
@@ -196,7 +196,7 @@ void Hdf5File::read_layout() {
   for (const hsize_t side : chunk_) {
     if (side < 1 || __builtin_mul_overflow(chunk_bytes_, side, &chunk_bytes_) ||
         !is_plausible(chunk_bytes_, bytes_))
-      fail("its chunks have no plausible size", "at most what the file can hold");
+      fail("the size of its chunks is not plausible", "at most what the file can hold");
   }
   std::size_t chunks = 1;  // each is looked for; those that are there take more than 16 bytes
   for (std::size_t i = 0; is_chunked_ && i < chunk_.size(); ++i) {

@@ -249,7 +249,7 @@ NiftiHeader parse_nifti(const std::string& path, const std::string& head) {
       header.datatype = fields.at(70).next<int16_t>();
       fields.at(76).next<float>(header.pixdim);
       const auto at = static_cast<double>(fields.at(108).next<float>());
-      if (!(at >= 0 && at < 1e9)) fail("its pixels begin nowhere");
+      if (!(at >= 0 && at < 1e9)) fail("it does not say where its pixels begin");
       header.pixels_at = static_cast<int64_t>(at);
       header.slope = static_cast<double>(fields.at(112).next<float>());
       header.offset = static_cast<double>(fields.next<float>());
@@ -260,7 +260,7 @@ NiftiHeader parse_nifti(const std::string& path, const std::string& head) {
       fields.next<float>(header.rows);
     }
     const int64_t least = header.is_pair ? 0 : header.is_second ? 544 : 352;
-    if (header.pixels_at < 0) fail("its pixels begin nowhere");
+    if (header.pixels_at < 0) fail("it does not say where its pixels begin");
     header.pixels_at = std::max(header.pixels_at, least);
     if (header.dim[0] < 1 || header.dim[0] > 7)
       fail(fmt::format("it has {} dimensions", header.dim[0]));

@@ -256,7 +256,7 @@ class OmeLayout {
     if (order.size() != 5) refuse();
     const int64_t channels = number(pixels, "SizeC", samples_);
     if (channels % samples_ != 0)
-      fail("names a number of channels that is no multiple of the samples per pixel");
+      fail("names a number of channels that is not a multiple of the samples per pixel");
     std::vector<TiffAxis> axes;
     for (const char name : {order[4], order[3], order[2]}) {
       for (const TiffAxis& axis : axes) {

@@ -281,7 +281,7 @@ class PickleReader {
         const uint32_t name = pop(), module = pop();
         const auto& nodes = pickle_.nodes;
         if (nodes[name].kind != Kind::text || nodes[module].kind != Kind::text)
-          refuse("a name that is no text");
+          refuse("a name that is not text");
         push_global(nodes[module].text, nodes[name].text);
         return true;
       }

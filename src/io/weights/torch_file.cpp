@@ -209,7 +209,7 @@ class StateReader {
     if (items.size() > kMaxDimensions) refuse_tensor(name, "has more than 64 dimensions");
     for (const uint32_t item : items) {
       if (at(item).kind != PickleKind::integer || at(item).integer < 0)
-        refuse_tensor(name, "has a shape or strides that are no whole numbers");
+        refuse_tensor(name, "has a shape or strides that are not whole numbers");
       values.push_back(at(item).integer);
     }
     return values;
@@ -368,7 +368,7 @@ struct TorchFile::Impl {
     } else if (starts_with(bytes, kLegacy)) {
       saved = read_legacy(path, bytes);
     } else {
-      refuse_torch_file(path, "no file of torch.save");
+      refuse_torch_file(path, "not a file of torch.save");
     }
     StateReader reader(path, std::move(saved), 4 * file.bytes());
     reader.read();

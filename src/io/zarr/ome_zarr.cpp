@@ -142,7 +142,8 @@ ZarrNode find_zarr_node(ZarrStore& store, const std::string& key) {
     node.place = node.attributes_place = store.path_of(below("zarr.json"));
     const std::string type = text_of(node.json, "node_type", node.place);
     if (node.json.value("zarr_format", Json()) != 3 || (type != "array" && type != "group"))
-      refuse_zarr(node.place, "no array or group of Zarr 3", "both 'zarr_format' and 'node_type'");
+      refuse_zarr(
+          node.place, "not an array or group of Zarr 3", "both 'zarr_format' and 'node_type'");
     node.is_array = type == "array";
     const Json attributes = node.json.value("attributes", Json::object());
     node.attributes = attributes.is_object() ? attributes.value("ome", attributes) : Json::object();
@@ -160,7 +161,7 @@ ZarrNode find_zarr_node(ZarrStore& store, const std::string& key) {
 
 ZarrMeta parse_zarr_array(const ZarrStore& store, const ZarrNode& node) {
   if (node.format == 0)
-    refuse_zarr(store.path_of(node.key), "no Zarr array", "zarr.json or .zarray in this folder");
+    refuse_zarr(store.path_of(node.key), "not a Zarr array", "zarr.json or .zarray in this folder");
   if (!node.is_array) refuse_zarr(store.path_of(node.key), "a group", "an array");
   return node.format == 3 ? parse_zarr_v3(node.json, node.place)
                           : parse_zarr_v2(node.json, node.place);

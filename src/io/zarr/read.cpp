@@ -105,7 +105,7 @@ ZarrArray ZarrReader::open(const Selection& selection) {
   ZarrNode root = find_zarr_node(store_, "");
   if (root.format == 0) {
     throw DataError(path_ +
-                    ": no Zarr image, expected zarr.json, .zattrs or .zarray in this folder");
+                    ": not a Zarr image, expected zarr.json, .zattrs or .zarray in this folder");
   }
   if (root.is_array) {
     ZarrMeta meta = parse_zarr_array(store_, root);
@@ -132,7 +132,7 @@ ZarrArray ZarrReader::open(const Selection& selection) {
   if (key.empty()) return open_level(parse_ome_image(store_, root), selection);
   const ZarrNode group = find_zarr_node(store_, key);
   if (group.format == 0 || group.is_array)
-    throw DataError(store_.path_of(key) + ": no Zarr group, expected the image that " +
+    throw DataError(store_.path_of(key) + ": not a Zarr group, expected the image that " +
                     root.attributes_place + " lists");
   return open_level(parse_ome_image(store_, group), selection);
 }

@@ -153,10 +153,10 @@ Json ZarrStore::read_json(const std::string& key) {
     Json json = Json::parse(text, check);
     if (json.is_object()) return json;
   } catch (const Json::exception& error) {
-    throw DataError(file.path() + ": no JSON (" + printable(error.what(), 150) +
+    throw DataError(file.path() + ": not JSON (" + printable(error.what(), 150) +
                     "), expected metadata of Zarr");
   }
-  throw DataError(file.path() + ": no JSON object, expected metadata of Zarr");
+  throw DataError(file.path() + ": not a JSON object, expected metadata of Zarr");
 }
 
 }  // namespace cytra::io

@@ -76,7 +76,7 @@ std::string place_of(const std::string& path, const ImageInfo& info, ZarrOptions
   ZarrStore store(path);
   const ZarrNode image = find_zarr_node(store, "");
   if (!image.attributes.contains("multiscales"))
-    throw DataError(path + ": no OME-Zarr image, expected the one that the labels belong to");
+    throw DataError(path + ": not an OME-Zarr image, expected the one that the labels belong to");
   Shape shape = open_zarr(path, {0, 0, 0, {}})->info().shape;
   shape[0] = 1;
   if (shape != info.shape) {

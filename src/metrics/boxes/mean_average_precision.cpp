@@ -77,7 +77,11 @@ class MeanAveragePrecision final : public Metric {
     int64_t max_detections = 100;
     template <class V>
     void visit(V& v) {
-      v("max_detections", max_detections, "of an image, so many of each class count", 1, 1e9);
+      v("max_detections",
+        max_detections,
+        "boxes of each class and image that count, the best first",
+        1,
+        1e9);
     }
   };
   explicit MeanAveragePrecision(const Options& options) : max_detections_(options.max_detections) {}

@@ -15,8 +15,8 @@ struct OverlapOptions : MaskOptions {
     MaskOptions::visit(v);
     v("ignore_empty",
       ignore_empty,
-      "classes that an image's truth does not have count: true: not; false: as 1 where they are "
-      "not predicted either, else as 0");
+      "classes that an image's truth does not have: true: they do not count; false: they count as "
+      "1 where they are not predicted either, else as 0");
   }
 };
 

@@ -105,7 +105,7 @@ class HausdorffMetric final : public SurfaceMetric {
     template <class V>
     void visit(V& v) {
       MaskOptions::visit(v);
-      v("percentile", percentile, "of the distances; null: 100, the largest", 0, 100);
+      v("percentile", percentile, "percentile of the distances; null: 100, the largest", 0, 100);
       v("directed", directed, "from the prediction to the truth alone");
       v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
     }
@@ -144,7 +144,7 @@ class SurfaceDistanceMetric final : public SurfaceMetric {
     template <class V>
     void visit(V& v) {
       MaskOptions::visit(v);
-      v("symmetric", symmetric, "the distances of both surfaces, as assd; false: asd");
+      v("symmetric", symmetric, "the distances from both surfaces, as assd; false: from one, asd");
       v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
     }
   };
@@ -191,10 +191,10 @@ class SurfaceDiceMetric final : public SurfaceMetric {
  private:
   double value_of(const SurfaceDistances& distances, int64_t k) const override {
     if (thresholds_.size() > 1 && static_cast<std::size_t>(k) >= thresholds_.size()) {
-      throw ConfigError(fmt::format(
-          "SurfaceDiceMetric: class_thresholds has {} numbers for more classes; expected "
-          "one for each that counts, or one for all",
-          thresholds_.size()));
+      throw ConfigError(
+          fmt::format("SurfaceDiceMetric: class_thresholds has {} numbers, but there are more "
+                      "classes; expected one for each that counts, or one for all",
+                      thresholds_.size()));
     }
     const double threshold = thresholds_[thresholds_.size() > 1 ? static_cast<std::size_t>(k) : 0];
     const at::Tensor near = at::cat({distances.to_truth, distances.to_prediction}).le(threshold);

@@ -56,7 +56,8 @@ class PearsonMetric final : public Metric {
     void visit(V& v) {
       v("by_image",
         by_image,
-        "the mean of each image's and channel's own; false: of all voxels together");
+        "the mean of the correlations of each image and channel; false: one correlation of all "
+        "voxels");
     }
   };
   explicit PearsonMetric(const Options& options) : by_image_(options.by_image) {}

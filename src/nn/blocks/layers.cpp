@@ -75,7 +75,7 @@ Options layer_options(const config::Node& node,
   }
   std::string kind = in_small_letters(name.string);
   if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-    throw ConfigError(fmt::format("{}: '{}' is no {}; known: {}.{}",
+    throw ConfigError(fmt::format("{}: '{}' is not a known {}; expected one of {}.{}",
                                   node.where(),
                                   printable(name.string),
                                   what,
@@ -95,7 +95,7 @@ void NormOptions::visit(V& v) {
   v("num_groups", num_groups, "of group", 1, 1e5);
   v("normalized_shape", normalized_shape, "of layer: the last sides", 1, 1e6);
   v("eps", eps, "added to the variance", 0, 1);
-  v("momentum", momentum, "of the running statistics of batch", 0, 1);
+  v("momentum", momentum, "for batch: weight of the new values in the running statistics", 0, 1);
 }
 
 NormOptions norm_options(const config::Node& node) {
@@ -147,7 +147,9 @@ void ActivationOptions::visit(V& v) {
   v("alpha", alpha, "of elu and swish");
   v("num_parameters", num_parameters, "of prelu: 1, or one for each channel", 1, 1e5);
   v("init", init, "of prelu");
-  v("inplace", config::Unused{}, "of torch: memory is taken as there is none to be saved");
+  v("inplace",
+    config::Unused{},
+    "an option of torch, where it saves memory; there is none to save here");
 }
 
 ActivationOptions activation_options(const config::Node& node) {

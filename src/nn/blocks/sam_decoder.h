@@ -15,14 +15,13 @@ struct SamDecoderOptions {
     v("mask_in_chans", mask_in_chans, "features for a mask as a prompt", 4, 1e4);
     v("num_multimask_outputs",
       num_multimask_outputs,
-      "masks for prompts that leave doubt, beside the one for those that leave none",
+      "masks for ambiguous prompts, besides the one mask for clear ones",
       0,
       100);
     v("pe_scale",
       pe_scale,
-      "of the random frequencies that tell places, at the beginning: larger ones tell nearer "
-      "places "
-      "apart, for small objects",
+      "scale of the random frequencies that encode places, at the beginning: larger ones tell "
+      "nearer places apart, for small objects",
       1e-3,
       1e3);
     v("decoder_depth", decoder_depth, "two-way blocks", 1, 100);
@@ -32,8 +31,12 @@ struct SamDecoderOptions {
       1,
       1e4);
     v("decoder_mlp_dim", decoder_mlp_dim, "features inside of their MLPs", 1, 1e6);
-    v("iou_head_depth", iou_head_depth, "layers of what tells a mask's quality", 1, 100);
-    v("iou_head_hidden_dim", iou_head_hidden_dim, "features inside of it", 1, 1e5);
+    v("iou_head_depth",
+      iou_head_depth,
+      "layers of the part that predicts a mask's quality",
+      1,
+      100);
+    v("iou_head_hidden_dim", iou_head_hidden_dim, "features inside that part", 1, 1e5);
   }
   /// Throws: ConfigError for sizes that do not divide each other.
   void check(int64_t features) const;

@@ -14,8 +14,8 @@ struct BCEWithLogitsLoss : ReducedOptions {
   std::optional<bool> to_onehot_y;
   template <class V>
   void visit(V& v) {
-    v("weight", weight, "of each channel", 0, 1e9);
-    v("pos_weight", pos_weight, "of the voxels in each channel's mask", 0, 1e9);
+    v("weight", weight, "weight of each channel", 0, 1e9);
+    v("pos_weight", pos_weight, "weight of the voxels in each channel's mask", 0, 1e9);
     v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");
     ReducedOptions::visit(v);
   }

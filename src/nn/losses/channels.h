@@ -12,7 +12,7 @@ struct ReducedOptions : LossOptions {
   std::string reduction = "mean";
   template <class V>
   void visit(V& v) {
-    v("reduction", reduction, "of all values to one", {"mean", "sum"});
+    v("reduction", reduction, "how all values become one", {"mean", "sum"});
     LossOptions::visit(v);
   }
   /// The mean or the sum of the values where `mask` is not 0; its channels and images repeat. The

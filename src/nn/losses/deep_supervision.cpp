@@ -19,12 +19,16 @@ class DeepSupervisionLoss final : public Loss {
     std::vector<double> weights;
     template <class V>
     void visit(V& v) {
-      v("loss", loss, "of each output", config::component<Loss>());
+      v("loss", loss, "the loss of each output", config::component<Loss>());
       v("weight_mode",
         weight_mode,
         "exp: 1, 1/2, 1/4 ... from 1/16 on the same; two: 1, 1/2, 1/2 ...; same: 1",
         {"exp", "same", "two"});
-      v("weights", weights, "of each output, in place of weight_mode where they suffice", 0, 1e9);
+      v("weights",
+        weights,
+        "weight of each output, in place of weight_mode for as many outputs as there are weights",
+        0,
+        1e9);
       LossOptions::visit(v);
     }
   };

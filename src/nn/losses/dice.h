@@ -41,7 +41,7 @@ struct DiceLoss : OverlapOptions {
     OverlapOptions::visit(v);
     v("squared_pred", squared_pred, "squares in the denominator");
     v("jaccard", jaccard, "Jaccard instead of Dice");
-    v("weight", weight, "of each class that counts", 0, 1e9);
+    v("weight", weight, "weight of each class that counts", 0, 1e9);
   }
   at::Tensor compute(const at::Tensor& logits,
                      const at::Tensor& target,

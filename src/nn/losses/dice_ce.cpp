@@ -20,7 +20,11 @@ struct DiceCELoss : DiceLoss {
     v("multilabel",
       multilabel,
       "channels are masks of their own: binary cross-entropy of each; null: as the task says");
-    v("label_smoothing", label_smoothing, "of the cross-entropy over several channels", 0, 1);
+    v("label_smoothing",
+      label_smoothing,
+      "class weights of the cross-entropy over several channels",
+      0,
+      1);
     v("lambda_dice", lambda_dice, "weight of the Dice part", 0, 1e9);
     v("lambda_ce", lambda_ce, "weight of the cross-entropy", 0, 1e9);
   }

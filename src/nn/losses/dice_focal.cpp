@@ -15,7 +15,7 @@ struct DiceFocalLoss : DiceLoss {
   void visit(V& v) {
     DiceLoss::visit(v);
     v("gamma", gamma, "power of how wrong a voxel is; 0: cross-entropy", 0, 100);
-    v("alpha", alpha, "of the focal part: share of the foreground; null: 1", 0, 1);
+    v("alpha", alpha, "for the focal part: share of the foreground; null: 1", 0, 1);
     v("lambda_dice", lambda_dice, "weight of the Dice part", 0, 1e9);
     v("lambda_focal", lambda_focal, "weight of the focal part", 0, 1e9);
   }

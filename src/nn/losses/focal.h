@@ -15,7 +15,7 @@ struct FocalLoss : ReducedOptions {
     v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");
     v("gamma", gamma, "power of how wrong a voxel is; 0: cross-entropy", 0, 100);
     v("alpha", alpha, "share of the foreground, or a number per class that counts; null: 1", 0, 1);
-    v("weight", weight, "of each class that counts", 0, 1e9);
+    v("weight", weight, "weight of each class that counts", 0, 1e9);
     v("use_softmax", use_softmax, "classes that exclude each other; false: a mask per channel");
     ReducedOptions::visit(v);
   }

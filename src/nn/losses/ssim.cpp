@@ -21,7 +21,11 @@ struct SSIMLoss : ReducedOptions, ops::SsimOptions {
     v("data_range", data_range, "largest value minus smallest", 1e-12, 1e12);
     v("kernel_type", kernel_type, "weights in a window", {"gaussian", "uniform"});
     v("win_size", win_size, "voxels of a window, for all axes or for each", 1, 1001);
-    v("kernel_sigma", kernel_sigma, "of the Gaussian, voxels, for all axes or for each", 1e-3, 1e3);
+    v("kernel_sigma",
+      kernel_sigma,
+      "deviation of the Gaussian in voxels, for all axes or for each",
+      1e-3,
+      1e3);
     v("k1", k1, "stability of the luminance", 0, 1);
     v("k2", k2, "stability of the contrast", 0, 1);
     ReducedOptions::visit(v);

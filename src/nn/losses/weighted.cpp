@@ -19,16 +19,16 @@ class WeightedLoss final : public Loss {
     template <class V>
     void visit(V& v) {
       v("losses", losses, "what is summed, by names of your choice", config::map_of<Loss>());
-      v("weights", weights, "of each by its name; of one without: 1");
+      v("weights", weights, "weight of each loss by its name; 1 for a loss without one");
       LossOptions::visit(v);
     }
     void check() const {
       if (losses.map.empty()) throw ConfigError("losses: expected at least one, as {dice: {...}}");
       for (const auto& [name, weight] : weights.map) {
         if (losses.find_direct(name) == nullptr)
-          throw ConfigError(fmt::format("weights.{}: no loss of that name", name));
+          throw ConfigError(fmt::format("weights.{}: there is no loss of that name", name));
         if (!(weight.as<double>() >= 0))
-          throw ConfigError(fmt::format("weights.{}: expected a number from 0 on", name));
+          throw ConfigError(fmt::format("weights.{}: expected a number of at least 0", name));
       }
       for (const auto& [name, loss] : losses.map) {
         if (!loss.is_null() && config::components_of(kKind).name_of(loss) == "DeepSupervisionLoss")

@@ -33,7 +33,11 @@ class BasicUNet final : public ImageModel {
     template <class V>
     void visit(V& v) {
       ImageModelOptions::visit(v);
-      v("features", features, "of the five levels, and before the last convolution", 1, 1e5);
+      v("features",
+        features,
+        "features of the five levels, and before the last convolution",
+        1,
+        1e5);
       v("act", act, "relu, prelu, [leakyrelu, {negative_slope: 0.1}] ...");
       v("norm", norm, "[instance, {affine: true}], batch, [group, {num_groups: 8}] ...");
       v("bias", bias, "biases in the convolutions");

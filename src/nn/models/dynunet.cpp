@@ -37,7 +37,7 @@ class DynUNet final : public ImageModel {
       v("norm_name", norm_name, "instance, batch, [group, {num_groups: 8}] ...");
       v("act_name", act_name, "leakyrelu, relu, prelu, gelu ..., with arguments as norm_name");
       v("deep_supervision", deep_supervision, "outputs of coarser levels, too, in training");
-      v("deep_supr_num", deep_supr_num, "of how many coarser levels", 1, 100);
+      v("deep_supr_num", deep_supr_num, "how many coarser levels have outputs", 1, 100);
       v("res_block", res_block, "residual blocks in the encoder");
       v("trans_bias", trans_bias, "biases in the upsampling");
     }

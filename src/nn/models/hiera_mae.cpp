@@ -114,7 +114,7 @@ class HieraMAE final : public Model {
         blocks += stage.self_attention ? 0 : stage.repeat;
       if (blocks < 2 || !architecture.back().self_attention)
         throw ConfigError(
-            "HieraMAE: architecture: expected two blocks and more, and a last stage with "
+            "HieraMAE: architecture: expected at least two blocks, and a last stage with "
             "self_attention: true");
       Sizes merged(num_mask_units.size(), 1);
       for (std::size_t s = 0; s < architecture.size(); ++s) {

@@ -105,9 +105,9 @@ class MedNeXt final : public ImageModel {
       v("kernel_size", kernel_size, "side of the depthwise convolutions: odd", 1, 99);
       v("deep_supervision", deep_supervision, "outputs of every coarser level, too, in training");
       v("use_residual_connection", use_residual_connection, "add each block's input");
-      v("blocks_down", blocks_down, "of the encoder, per level", 0, 100);
+      v("blocks_down", blocks_down, "blocks of the encoder, per level", 0, 100);
       v("blocks_bottleneck", blocks_bottleneck, "of the coarsest level", 0, 100);
-      v("blocks_up", blocks_up, "of the decoder, per level from below", 0, 100);
+      v("blocks_up", blocks_up, "blocks of the decoder, per level from below", 0, 100);
       v("norm_type", norm_type, "as many groups as channels", {"group"});
       v("global_resp_norm", global_resp_norm, "channels compete by their norms");
     }

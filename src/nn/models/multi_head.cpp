@@ -24,7 +24,7 @@ class MultiHead final : public Model {
       for (const auto& [name, head] : heads.map) {
         if (head.is_map()) return;
       }
-      throw ConfigError("MultiHead: heads: there is none, expected one or more by name");
+      throw ConfigError("MultiHead: heads: empty, expected one or more, each under its name");
     }
   };
   explicit MultiHead(const Options& options)

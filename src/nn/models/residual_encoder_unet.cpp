@@ -137,7 +137,9 @@ class PlannedUNet final : public ImageModel {
     void visit(V& v) {
       ImageModelOptions::visit(v);
       v("plans", plans, "nnU-Net's plans.json, which then says all of the following up to dropout");
-      v("configuration", configuration, "of the plans: 2d, 3d_fullres, 3d_lowres ...");
+      v("configuration",
+        configuration,
+        "configuration of the plans: 2d, 3d_fullres, 3d_lowres ...");
       v("n_stages", n_stages, "levels", 2, 20);
       v("features_per_stage", features_per_stage, "null: 32, 64, ... up to 512 (3D: 320)");
       v("kernel_sizes",

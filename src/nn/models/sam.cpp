@@ -22,11 +22,12 @@ class Sam final : public PromptableModel {
       SamDecoderOptions::visit(v);
       v("dense_boxes",
         dense_boxes,
-        "a box comes as a mask, too: so a network learns in minutes what a box is; Meta's have not "
-        "learned it");
+        "a box is also given as a mask: so a network learns in minutes what a box is; Meta's "
+        "networks have not learned it");
       v("pixel_mean",
         pixel_mean,
-        "of bytes in red, green and blue; []: each image's own, so that any type of pixels will do",
+        "means of bytes in red, green and blue; []: each image's own, so that pixels may have any "
+        "type",
         -1e6,
         1e6);
       v("pixel_std", pixel_std, "their deviations; []: each image's own", 1e-6, 1e6);

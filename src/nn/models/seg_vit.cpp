@@ -94,7 +94,7 @@ class SegVit final : public Model {
       v("encoder_ckpt",
         encoder_ckpt,
         "a checkpoint of a masked autoencoder to begin with; null: none");
-      v("freeze_encoder", freeze_encoder, "train the decoder alone");
+      v("freeze_encoder", freeze_encoder, "train only the decoder");
       ModelOptions::visit(v);
     }
     void check() {

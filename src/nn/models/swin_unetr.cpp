@@ -37,7 +37,7 @@ class SwinUNETR final : public ImageModel {
         window_size,
         "sides of an attention window, in tokens; one number or one each");
       v("qkv_bias", qkv_bias, "biases of queries, keys and values");
-      v("mlp_ratio", mlp_ratio, "features inside of an MLP by those around it", 0.1, 100);
+      v("mlp_ratio", mlp_ratio, "features inside an MLP divided by those around it", 0.1, 100);
       v("feature_size",
         feature_size,
         "features of the finest level, doubled for each coarser",

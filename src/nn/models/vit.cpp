@@ -28,8 +28,8 @@ class ViT final : public Model {
         "what tells a token its place; none: learnable, from zeros",
         {"none", "learnable", "sincos"});
       v("classification", classification, "one vector of num_classes for an image, not its tokens");
-      v("num_classes", num_classes, "of the classification", 1, 1e5);
-      v("post_activation", post_activation, "after the classification", {"Tanh", ""});
+      v("num_classes", num_classes, "number of classes of the classification", 1, 1e5);
+      v("post_activation", post_activation, "activation after the classification", {"Tanh", ""});
       ModelOptions::visit(v);
     }
     void check() {

@@ -17,11 +17,11 @@ at::Tensor channels_of(const at::Tensor& labels, int64_t classes) {
                                .logical_not_();
   if (wrong.any().item<bool>()) {
     const at::Tensor values = labels.masked_select(wrong);
-    throw DataError(
-        fmt::format("{} values (such as {:g}) are no class of 0..{}, as to_onehot expects",
-                    values.numel(),
-                    values[0].item<double>(),
-                    classes - 1));
+    throw DataError(fmt::format(
+        "{} values (such as {:g}) are not classes from 0 to {}, which to_onehot expects",
+        values.numel(),
+        values[0].item<double>(),
+        classes - 1));
   }
   const at::Tensor numbers = at::arange(classes, at::device(labels.device()).dtype(at::kLong));
   std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);

@@ -23,7 +23,11 @@ struct FlowsToLabels {
       0,
       100);
     v("min_size", min_size, "voxels; smaller objects are dropped", 0, 1e15);
-    v("max_size_fraction", max_size_fraction, "of the image; larger objects are dropped", 0, 1);
+    v("max_size_fraction",
+      max_size_fraction,
+      "share of the image; larger objects are dropped",
+      0,
+      1);
   }
   /// Shape: (D+1,[Z,]Y,X): flows times 5 and the logit of being an object's -> int32 ([Z,]Y,X),
   /// numbered by their first voxels. Throws: DataError for another number of channels.

@@ -56,7 +56,7 @@ struct KeptImage {
 KeptImage kept_image(const Node& line) {
   KeptImage image{line.get<int64_t>("height"), line.get<int64_t>("width"), {}};
   const auto expect = [](bool is_right) {
-    if (!is_right) throw DataError("segmented.jsonl: a line that is none of batch_segment's");
+    if (!is_right) throw DataError("segmented.jsonl: a line that batch_segment did not write");
   };
   const auto is_side = [](int64_t side) { return side >= 1 && side <= INT32_MAX; };
   expect(is_side(image.height) && is_side(image.width));

@@ -108,7 +108,7 @@ class ScriptedDetector final : public Detector {
     if (parts.size() == 1) return boxes_in(parts[0]);
     if (parts.size() != 3) refuse(fmt::format("its forward() returns {} things", parts.size()));
     for (const c10::IValue& part : parts) {
-      if (!part.isTensor()) refuse("its forward() returns three things that are no tensors");
+      if (!part.isTensor()) refuse("its forward() returns three things that are not tensors");
     }
     return checked({parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor()});
   }

@@ -48,8 +48,8 @@ std::string own_folder(const std::string& folder, const std::vector<FundusInput>
     if (!fs::exists(own, ignored)) continue;
     if (!fs::exists(folder + "/fundus.csv", ignored)) {
       throw ConfigError(
-          fmt::format("paths.output_dir: {} is there, but no fundus.csv of an earlier run: its "
-                      "files would be overwritten; expected a folder of its own",
+          fmt::format("paths.output_dir: {} exists, but there is no fundus.csv of an earlier run: "
+                      "its files would be overwritten; expected a folder of its own",
                       own.string()));
     }
     for (const FundusInput& input : inputs) {
@@ -65,7 +65,7 @@ std::string own_folder(const std::string& folder, const std::vector<FundusInput>
   if (fs::exists(folder + "/fundus.csv", ignored) && !fs::exists(folder + "/fundus.jsonl", ignored))
     log::warn(
         "{}/fundus.csv is of an earlier version and is made anew: rows of images that are not "
-        "among these go",
+        "among these are dropped",
         folder);
   return folder;
 }
@@ -152,7 +152,7 @@ std::string FundusFiles::write_table() {
   record_.read();
   for (const auto& [name, image] : added_)
     if (record_.lines().count(name) == 0)
-      throw IoError(fmt::format("{}/fundus.jsonl: no line of {}", folder_, image));
+      throw IoError(fmt::format("{}/fundus.jsonl: not a line that {} wrote", folder_, image));
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, line] : record_.lines()) {
     try {

@@ -48,7 +48,7 @@ void expect_boxes(const Node& line) {
     for (const Node& value : box.list)
       is_right = is_right && std::abs(value.as<double>()) <= INT32_MAX;
   }
-  if (!is_right) throw DataError("detections.jsonl: a line that is none of predict's");
+  if (!is_right) throw DataError("detections.jsonl: a line that predict did not write");
 }
 
 void draw_boxes(const std::string& path, const at::Tensor& image, const ops::Boxes& found) {

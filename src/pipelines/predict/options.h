@@ -31,16 +31,18 @@ struct PredictOptions {
       "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of "
       "a regression its value, of instances labels",
       {"auto", "mask", "probability", "logits", "value", "labels", "raw"});
-    v("heads", heads, "of a model with several heads, those to predict; []: all, each in a folder");
+    v("heads",
+      heads,
+      "for a model with several heads: those to predict; []: all, each in a folder");
     v("format",
       format,
       "auto: as the image where that can be written (PNG of masks alone), else OME-TIFF",
       io::output_choices());
     v("frames",
       frames,
-      "of a time lapse: a file for each time point, or one for all",
+      "for a time lapse: a file for each time point, or one for all",
       {"apart", "together"});
-    v("threshold", threshold, "of a mask's probability", 0, 1);
+    v("threshold", threshold, "threshold of a mask's probability", 0, 1);
     v("overlay", overlay, "also write a PNG of the mask over the image");
     v("postprocess",
       postprocess,
@@ -58,7 +60,11 @@ struct PredictOptions {
       "also write the objects' outlines: geojson for QuPath, imagej_roi for ImageJ and Fiji",
       contour_choices());
     v("resume", resume, "go on with paths.output_dir: leave out images whose results are there");
-    v("max_detections", max_detections, "of a detector, the best of a window; null: 10000", 1, 1e6);
+    v("max_detections",
+      max_detections,
+      "for a detector: how many of the best objects of a window are kept; null: 10000",
+      1,
+      1e6);
     v("prometheus",
       prometheus,
       "FILE.prom with the figures of the stages at the end, for node_exporter's textfile "

@@ -392,7 +392,7 @@ void PredictPipeline::compute_together(const std::vector<JobPointer>& jobs, Prog
     device::guarded(compute_all_at_once);
   } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
     if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
-    log::debug("{}: {}; each by itself", label, error.what());
+    log::debug("{}: {}; each is predicted by itself", label, error.what());
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (ends[i] == End::none) {

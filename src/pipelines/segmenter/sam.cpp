@@ -69,7 +69,7 @@ class SamShapes {
                       ": MobileSAM's TinyViT, which is not known here; expected weights of Segment "
                       "Anything with a ViT (sam_vit_b_01ec64.pth), or TorchScript");
     throw DataError(fmt::format(
-        "{}: no weights of Segment Anything with a ViT (there is no '{}'); a checkpoint of `train "
+        "{}: not weights of Segment Anything with a ViT (there is no '{}'); a checkpoint of `train "
         "experiment=promptable/cells` and TorchScript will do, too",
         path,
         first));
@@ -123,7 +123,7 @@ class SamShapes {
   int64_t size(const std::string& name, std::size_t dimension) const {
     const auto found = tensors_.find(front_ + name);
     if (found == tensors_.end() || found->second.shape.size() <= dimension)
-      throw DataError(fmt::format("{}: no weights of Segment Anything with a ViT: '{}' is {}",
+      throw DataError(fmt::format("{}: not weights of Segment Anything with a ViT: '{}' is {}",
                                   path_,
                                   name,
                                   found == tensors_.end() ? "missing" : "of another shape"));

@@ -43,8 +43,8 @@ EarlyExit::EarlyExit(const inference::Predictor& predictor,
   if (predictor.windowed().steps.empty() && (kind == Kind::argmax || kind == Kind::threshold))
     return;
   throw ConfigError(
-      fmt::format("video.min_confidence: {} gives no probabilities of classes or masks, of which "
-                  "alone it is known how sure they are; leave it at 0",
+      fmt::format("video.min_confidence: {} gives no probabilities of classes or masks, and only "
+                  "these say how sure the model is; leave it at 0",
                   predictor.model().path));
 }
 

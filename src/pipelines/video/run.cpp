@@ -22,8 +22,8 @@ constexpr std::size_t kLiveFrames = 64;  // decoded: what came at once while a s
 void expect_masks(const inference::Predictor& predictor) {
   const inference::LoadedModel& model = predictor.model();
   if (model.spatial_dims != 2) {
-    throw ConfigError(
-        fmt::format("{}: a model of {} dimensions, frames have 2", model.path, model.spatial_dims));
+    throw ConfigError(fmt::format(
+        "{}: a model in {} dimensions, but frames have 2", model.path, model.spatial_dims));
   }
   if (model.in_channels != 1 && model.in_channels != 3) {
     throw ConfigError(

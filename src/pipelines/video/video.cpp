@@ -19,7 +19,7 @@ void VideoOptions::check() const {
     last = scale;
   }
   if (min_confidence > 0 && scales.empty())
-    throw ConfigError("video.scales: expected one at least, with video.min_confidence above 0");
+    throw ConfigError("video.scales: expected at least one, with video.min_confidence above 0");
 }
 
 VideoFigures run_video(io::VideoSource& source,

@@ -53,8 +53,8 @@ struct VideoOptions {
     v("max_gap", max_gap, "at most as many frames in a row take over a mask", 1, 1e6);
     v("measure_drift",
       measure_drift,
-      "every n-th frame that takes over a mask, or is predicted with an early exit, is predicted "
-      "without, too, to report 1 - IoU; 0: none",
+      "every n-th frame that takes over a mask, or is predicted with an early exit, is also "
+      "predicted in full, to report 1 - IoU; 0: none",
       0,
       1e6);
     v("min_confidence",
@@ -63,7 +63,9 @@ struct VideoOptions {
       "class has a lower probability are predicted again, at the next scale; 0: none, 0.9: usual",
       0,
       1);
-    v("scales", scales, "of sides, of an early exit, the smallest first: [0.5], [0.25, 0.5]");
+    v("scales",
+      scales,
+      "for an early exit: shares of the frame's sides, the smallest first: [0.5], [0.25, 0.5]");
     v("roi",
       roi,
       "what is predicted: x,y,width,height in pixels of the upright picture; motion: what has "
@@ -73,9 +75,13 @@ struct VideoOptions {
       "the oldest frames are dropped where they come too fast: on, off; auto: of a FIFO, a device "
       "or an address",
       {"auto", "on", "off"});
-    v("limit_frames", limit_frames, "the first frames alone; null: all", 1, 1e9);
+    v("limit_frames", limit_frames, "only this many frames from the start; null: all", 1, 1e9);
     v("cache_dir", cache_dir, "folder that keeps labels, by the frames' pixels and the model");
-    v("cache_dir_gb", cache_dir_gb, "GB of it; those used longest ago go first", 0, 1e6);
+    v("cache_dir_gb",
+      cache_dir_gb,
+      "GB that this folder may take; the least recently used are dropped first",
+      0,
+      1e6);
   }
   void check() const;
 };

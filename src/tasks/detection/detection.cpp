@@ -39,41 +39,51 @@ class DetectionTask final : public training::Task {
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
       v("object_values",
         object_values,
-        "of a mask in place of labels: values whose connected voxels are an object each, as [255]");
+        "for a mask in place of labels: values whose connected voxels are one object each, such as "
+        "[255]");
       v("class_key",
         class_key,
-        "key of an image of classes, 0 for none and 1 to num_classes: an object has the commonest "
-        "in it; null: there is one class, or annotations say it");
+        "key of an image of classes, 0 for none and 1 to num_classes: an object gets the most "
+        "frequent class inside it; null: there is one class, or annotations say it");
       v("class_names",
         class_names,
-        "of the classes, for metrics and results; []: those of annotations, or numbers");
+        "names of the classes, for metrics and results; []: those of the annotations, or numbers");
       v("model", model, "the network: FCOS", config::component<nn::Model>());
       v("metrics",
         metrics,
-        "of the boxes of whole images, each under a name; null or []: MeanAveragePrecision",
+        "metrics of the boxes of whole images, each under a name; null or []: MeanAveragePrecision",
         config::map_of<metrics::Metric>());
       v("min_size",
         min_size,
-        "pixels; objects that are narrower, as crops leave of them, do not count",
+        "pixels; narrower objects, such as crops leave at their borders, do not count",
         1,
         1e6);
       v("center_sampling_radius",
         center_sampling_radius,
-        "places this near to an object's centre learn it, in strides of their level",
+        "places within this distance of an object's centre learn it; in strides of their level",
         0.5,
         1e3);
       v("score_thresh",
         score_thresh,
-        "of validation: objects with a lower score are left out",
+        "in validation: objects with a lower score are left out",
         0,
         1);
       v("nms_thresh",
         nms_thresh,
-        "of two objects of a class whose boxes overlap (IoU) by more, the better one stays",
+        "overlap (IoU) of the boxes of two objects of a class above which only the better one is "
+        "kept",
         0,
         1);
-      v("topk_candidates", topk_candidates, "of each level, the best, ahead of that", 1, 1e6);
-      v("detections_per_img", detections_per_img, "the best, of validation", 1, 1e6);
+      v("topk_candidates",
+        topk_candidates,
+        "how many of the best boxes of each level go into that comparison",
+        1,
+        1e6);
+      v("detections_per_img",
+        detections_per_img,
+        "how many of the best objects of an image are kept, in validation",
+        1,
+        1e6);
     }
   };
   explicit DetectionTask(const Options& options)

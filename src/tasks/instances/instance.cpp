@@ -28,7 +28,8 @@ class InstanceHead final : public Head {
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
       v("object_values",
         object_values,
-        "of a mask in place of labels: values whose connected voxels are an object each, as [255]");
+        "for a mask in place of labels: values whose connected voxels are one object each, such as "
+        "[255]");
       v("method",
         method,
         "what the network learns. flows: directions to the objects' centres, as Cellpose; for any "
@@ -42,9 +43,12 @@ class InstanceHead final : public Head {
       v("ignore_index", ignore_index, "voxels with this label do not count; null: all count");
       v("loss",
         loss,
-        "what is minimised; null: CellposeLoss of flows, StarDistLoss of stars",
+        "the loss that is minimised; null: CellposeLoss for flows, StarDistLoss for stars",
         config::optional_component<nn::Loss>());
-      v("metrics", metrics, "of the objects of whole images", config::map_of<metrics::Metric>());
+      v("metrics",
+        metrics,
+        "metrics of the objects of whole images",
+        config::map_of<metrics::Metric>());
       v("decoder", decoder, "what makes labels", config::component<inference::Decoder>());
     }
     void check(const Node& /*model*/ = {}) {

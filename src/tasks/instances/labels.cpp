@@ -19,8 +19,9 @@ std::string what_is_wrong(const at::Tensor& labels,
                           std::optional<int64_t> ignore_index) {
   const std::vector<int64_t> size = labels.sizes().slice(1).vec();
   if (labels.size(0) != 1)
-    return fmt::format("{} channels, expected one of labels: 0 for none, a number for each object",
-                       labels.size(0));
+    return fmt::format(
+        "{} channels, expected one channel of labels: 0 for none, a number for each object",
+        labels.size(0));
   if (size != image)
     return fmt::format(
         "labels of ({}), their image has ({})", fmt::join(size, ","), fmt::join(image, ","));

@@ -34,23 +34,32 @@ class PromptableTask final : public training::Task {
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
       v("object_values",
         object_values,
-        "of a mask in place of labels: values whose connected voxels are an object each, as [255]");
+        "for a mask in place of labels: values whose connected voxels are one object each, such as "
+        "[255]");
       v("model", model, "a network that takes prompts: Sam", config::component<nn::Model>());
       v("max_boxes",
         max_boxes,
-        "objects of an image in a step; in a validation, at a time",
+        "objects of an image in a training step; in validation: objects computed at a time",
         1,
         1e4);
-      v("min_area", min_area, "pixels of the square: what is smaller is no object", 1, 1e9);
+      v("min_area",
+        min_area,
+        "pixels of the square; smaller regions do not count as objects",
+        1,
+        1e9);
       v("box_jitter",
         box_jitter,
         "deviation of a box's coordinates in training, of the length of its side",
         0,
         1);
-      v("box_jitter_max", box_jitter_max, "pixels of the square, the most that they move", 0, 1e4);
+      v("box_jitter_max",
+        box_jitter_max,
+        "largest shift of a box's coordinates in training, in pixels of the square",
+        0,
+        1e4);
       v("lambda_focal", lambda_focal, "weight of the focal loss of the masks", 0, 1e6);
       v("lambda_dice", lambda_dice, "weight of their Dice loss", 0, 1e6);
-      v("lambda_iou", lambda_iou, "weight of the square error of the believed quality", 0, 1e6);
+      v("lambda_iou", lambda_iou, "weight of the squared error of the predicted quality", 0, 1e6);
     }
   };
   explicit PromptableTask(const Options& options)

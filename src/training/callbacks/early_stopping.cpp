@@ -29,10 +29,10 @@ class EarlyStopping final : public Callback {
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("min_delta", min_delta, "smallest change that counts", 0, 1e9);
       v("patience", patience, "validations without a gain before the end", 0, 1e9);
-      v("strict", strict, "a metric that is not there is an error; else nothing happens");
+      v("strict", strict, "a missing metric is an error; false: it is ignored");
       v("check_finite", check_finite, "stop when the metric is not finite");
-      v("stopping_threshold", stopping_threshold, "good enough: stop there");
-      v("divergence_threshold", divergence_threshold, "hopeless: stop there");
+      v("stopping_threshold", stopping_threshold, "the metric is good enough here: stop");
+      v("divergence_threshold", divergence_threshold, "the metric is hopeless here: stop");
       v("check_on_train_epoch_end", Unused{{"false"}}, "looks at validations");
       v("verbose", Unused{}, "of Lightning");
       v("log_rank_zero_only", Unused{}, "of Lightning");

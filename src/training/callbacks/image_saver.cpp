@@ -29,14 +29,17 @@ class ImageSaver final : public Callback {
     bool save_input = true;
     template <class V>
     void visit(V& v) {
-      v("save_dir", save_dir, "folder of the folders <stage>_images", config::required);
+      v("save_dir", save_dir, "folder that holds the folders <stage>_images", config::required);
       v("save_every_n_epochs",
         save_every_n_epochs,
-        "epochs between two times; also at the end",
+        "epochs between two savings; the last epoch is always saved",
         1,
         1e9);
-      v("stages", stages, "train: of an epoch's first batch; val; test and predict save nothing");
-      v("num_images", num_images, "of a validation: its first ones", 1, 1e6);
+      v("stages",
+        stages,
+        "train: images of an epoch's first batch; val: of the validation; test and predict save "
+        "nothing");
+      v("num_images", num_images, "images of a validation: the first ones", 1, 1e6);
       v("save_input", save_input, "show the input too");
     }
     void check() const {

@@ -41,11 +41,11 @@ class LayerFreeze final : public Callback {
     void visit(V& v) {
       v("modules", modules, "modules to look in, by dotted name; [] or [model]: all of them");
       v("contains", contains, "freeze parameters with one of these in their names; []: all");
-      v("excludes", excludes, "but for those with one of these");
+      v("excludes", excludes, "except parameters with one of these in their names");
     }
     void check() const {
       if (contains.empty() && excludes.empty())
-        throw ConfigError("contains, excludes: expected one of them at least");
+        throw ConfigError("contains, excludes: expected at least one of them");
     }
   };
   explicit LayerFreeze(const Options& options) : options_(options) {}

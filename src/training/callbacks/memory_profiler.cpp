@@ -174,7 +174,11 @@ class MemoryProfiler final : public Callback {
     template <class V>
     void visit(V& v) {
       v("dirpath", dirpath, "folder of the files; of trainer.profiler: profiler in the run folder");
-      v("steps", steps, "of the timeline; the peaks are those of the whole training", 1, 1000);
+      v("steps",
+        steps,
+        "steps in the timeline; the peaks are those of the whole training",
+        1,
+        1000);
     }
   };
   explicit MemoryProfiler(const Options& options) : options_(options) {}

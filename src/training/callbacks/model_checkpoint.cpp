@@ -81,12 +81,17 @@ class ModelCheckpoint final : public Callback {
         save_last,
         "keep last.ckpt, the newest state; every_n_train_steps and train_time_interval always do");
       v("every_n_epochs", every_n_epochs, "epochs between two checkpoints", 1, 1e9);
-      v("every_n_train_steps", every_n_train_steps, "also every so many steps; 0: no", 0, 1e12);
-      v("train_time_interval", train_time_interval, "also after so long: DD:HH:MM:SS");
+      v("every_n_train_steps",
+        every_n_train_steps,
+        "also every this many steps; 0: never",
+        0,
+        1e12);
+      v("train_time_interval", train_time_interval, "also after this time: DD:HH:MM:SS");
       v("save_on_exception", save_on_exception, "write last.ckpt when an error ends the run");
       v("on_save_error",
         on_save_error,
-        "a checkpoint that can't be written: ends the run; or a warning, each save is waited for",
+        "a checkpoint that can't be written: stop: ends the run; warn: is a warning, and the "
+        "training waits for each save",
         {"stop", "warn"});
       v("save_on_train_epoch_end", Unused{{"false"}}, "after a validation, else after an epoch");
       v("save_weights_only", Unused{{"false"}}, "a checkpoint holds everything; see `export`");

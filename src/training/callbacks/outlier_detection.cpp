@@ -50,7 +50,7 @@ class OutlierDetection final : public Callback {
     template <class V>
     void visit(V& v) {
       v("layer_names", layer_names, "modules of the model, by dotted name", config::required);
-      v("n_epochs", n_epochs, "the last so many epochs count", 1, 1e9);
+      v("n_epochs", n_epochs, "this many epochs at the end count", 1, 1e9);
       v("save_dir", save_dir, "folder that gets outliers.csv when the training ends");
       v("x_key", config::Unused{}, "the task knows its image");
     }

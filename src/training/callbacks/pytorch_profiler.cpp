@@ -50,7 +50,7 @@ class PyTorchProfiler final : public Callback {
       v("row_limit", row_limit, "operations in the table; -1: all", -1, 1e9);
       v("sort_by_key",
         sort_by_key,
-        "of the table; null: cuda_time_total; without a GPU the same of the CPU");
+        "order of the table; null: cuda_time_total, without a GPU cpu_time_total");
       v("record_shapes", record_shapes, "the shapes of inputs, in the trace");
       v("profile_memory", profile_memory, "the memory that each operation takes");
       v("with_stack", Unused{{"false"}}, "there is no Python stack");

@@ -20,7 +20,7 @@ struct SimpleProfilerOptions {
   template <class V>
   void visit(V& v) {
     v("dirpath", dirpath, "folder of the table; of trainer.profiler: profiler in the run folder");
-    v("filename", filename, "of the table, without .txt");
+    v("filename", filename, "file name of the table, without .txt");
     v("extended", config::Unused{{"true"}}, "of Lightning");
     v("line_count_restriction", config::Unused{{"1.0"}}, "of Lightning");
     v("dump_stats", config::Unused{{"false"}}, "of Lightning");

@@ -17,7 +17,7 @@ class ThroughputMonitor final : public Callback {
     int64_t window_size = 100;
     template <class V>
     void visit(V& v) {
-      v("window_size", window_size, "steps that a rate is the mean of", 2, 1e6);
+      v("window_size", window_size, "steps over which a rate is the mean", 2, 1e6);
       v("batch_size_fn", Unused{}, "the loader knows how many images a batch has");
       v("length_fn", Unused{}, "of texts");
       v("separator", Unused{{"/"}}, "in the names");

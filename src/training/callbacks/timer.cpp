@@ -23,7 +23,7 @@ class Timer final : public Callback {
     void visit(V& v) {
       v("duration", duration, "DD:HH:MM:SS, or days, hours, minutes, seconds; null: no limit");
       v("interval", interval, "where the training may end", {"step", "epoch"});
-      v("verbose", verbose, "say so when the time is over");
+      v("verbose", verbose, "write a message when the time is over");
     }
     void check() {
       if (!duration.is_null()) limit_s = duration_s(duration);

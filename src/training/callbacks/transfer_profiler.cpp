@@ -64,7 +64,7 @@ class TransferProfiler final : public Callback {
       v("dirpath", dirpath, "folder of the table; \"\": none");
       v("forbid",
         forbid,
-        "a step that makes the host wait for the device is told of, or ends the run",
+        "a step that makes the host wait for the device is reported, or ends the run",
         {"none", "warn", "error"});
     }
   };

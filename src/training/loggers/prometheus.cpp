@@ -32,7 +32,8 @@ class PrometheusLogger final : public Logger {
       v("save_dir", save_dir, "folder that gets the file: node_exporter's, or the run's");
       v("filename",
         filename,
-        "of runs side by side in one folder each needs its own; ends with .prom");
+        "file name, ending with .prom; runs that share a folder at the same time each need their "
+        "own");
     }
   };
   explicit PrometheusLogger(const Options& options)

@@ -40,7 +40,7 @@ class TensorBoardLogger final : public Logger {
     std::optional<std::string> name = "tensorboard", version;
     template <class V>
     void visit(V& v) {
-      v("save_dir", save_dir, "folder of the folder `name`");
+      v("save_dir", save_dir, "folder that holds the folder `name`");
       v("name", name, "folder of the event files; null: save_dir itself");
       v("version", version, "folder in it; a number N: version_N");
       v("prefix", prefix, "written before each metric, with a -");

@@ -129,7 +129,7 @@ void Processes::Shared::expect_store(bool is_late) {
                   place.size,
                   place.host,
                   place.port,
-                  why.empty() ? "who listens there does not answer" : why));
+                  why.empty() ? "the program that listens there does not answer" : why));
 }
 
 std::string Processes::Shared::describe(const std::vector<int64_t>& ranks) {

@@ -57,7 +57,7 @@ class CosineAnnealingWarmRestarts final : public Schedule {
     template <class V>
     void visit(V& v) {
       v("T_0", T_0, "steps of the first period", 1, 1e12);
-      v("T_mult", T_mult, "length of a period by that of the one before", 1, 1e6);
+      v("T_mult", T_mult, "length of a period divided by that of the one before", 1, 1e6);
       v("eta_min", eta_min, "lowest learning rate", 0, 1e9);
       ScheduleOptions::visit(v);
     }
@@ -89,7 +89,7 @@ class WarmupCosineSchedule final : public Schedule {
     void visit(V& v) {
       v("t_total", t_total, "steps with the warm-up; null: the whole training", 1, 1e12);
       v("end_lr", end_lr, "lowest learning rate", 0, 1e9);
-      v("cycles", cycles, "of the cosine; 0.5: down to its minimum", 0, 1e6);
+      v("cycles", cycles, "cycles of the cosine; 0.5: down to its minimum", 0, 1e6);
       v("warmup_steps", warmup_steps, "optimizer steps of linear warm-up before", 0, 1e12);
       v("warmup_multiplier",
         warmup_start_factor,

@@ -22,7 +22,7 @@ class ConstantLR final : public Schedule {
     std::optional<int64_t> total_iters = 5;
     template <class V>
     void visit(V& v) {
-      v("factor", factor, "of the learning rate, until total_iters", 0, 1);
+      v("factor", factor, "factor of the learning rate, until total_iters", 0, 1);
       v("total_iters", total_iters, "steps with the factor; null: the whole training", 0, 1e12);
       ScheduleOptions::visit(v);
     }
@@ -45,8 +45,8 @@ class LinearLR final : public Schedule {
     std::optional<int64_t> total_iters = 5;
     template <class V>
     void visit(V& v) {
-      v("start_factor", start_factor, "of the learning rate at the beginning", 0, 1);
-      v("end_factor", end_factor, "of the learning rate from total_iters on", 0, 1);
+      v("start_factor", start_factor, "factor of the learning rate at the beginning", 0, 1);
+      v("end_factor", end_factor, "factor of the learning rate from total_iters on", 0, 1);
       v("total_iters", total_iters, "steps to end_factor; null: the whole training", 1, 1e12);
       ScheduleOptions::visit(v);
     }
@@ -92,7 +92,7 @@ class PolynomialLR final : public Schedule {
     template <class V>
     void visit(V& v) {
       v("total_iters", total_iters, "steps to zero; null: the whole training", 1, 1e12);
-      v("power", power, "of the part that is left; nnU-Net takes 0.9", 0, 1e3);
+      v("power", power, "power of the share of steps that is left; nnU-Net takes 0.9", 0, 1e3);
       ScheduleOptions::visit(v);
     }
   };

@@ -31,8 +31,8 @@ class OneCycleLR final : public Schedule {
       v("cycle_momentum", cycle_momentum, "momentum falls while the rate rises, and back");
       v("base_momentum", base_momentum, "momentum, or betas[0], at the highest rate", 0, 1);
       v("max_momentum", max_momentum, "momentum, or betas[0], at the ends", 0, 1);
-      v("div_factor", div_factor, "max_lr by the first rate", 1e-9, 1e12);
-      v("final_div_factor", final_div_factor, "the first rate by the last", 1e-9, 1e12);
+      v("div_factor", div_factor, "max_lr divided by the first rate", 1e-9, 1e12);
+      v("final_div_factor", final_div_factor, "the first rate divided by the last", 1e-9, 1e12);
       v("three_phase", three_phase, "down to the first rate as fast as up, then to the last");
       ScheduleOptions::visit(v);
     }

@@ -22,10 +22,13 @@ class ReduceLROnPlateau final : public Scheduler {
     void visit(V& v) {
       v("monitor", monitor, "metric to watch");
       v("mode", mode, "min: lower is better", {"min", "max"});
-      v("factor", factor, "of the learning rate when it is lowered", 0, 1);
-      v("patience", patience, "validations without a gain that are let pass", 0, 1e9);
+      v("factor", factor, "factor of the learning rate when it is lowered", 0, 1);
+      v("patience", patience, "validations without a gain before the rate is lowered", 0, 1e9);
       v("threshold", threshold, "smallest change that counts", 0, 1e9);
-      v("threshold_mode", threshold_mode, "of the best value, or absolute", {"rel", "abs"});
+      v("threshold_mode",
+        threshold_mode,
+        "whether threshold is a share of the best value, or absolute",
+        {"rel", "abs"});
       v("cooldown", cooldown, "validations after a reduction that are not counted", 0, 1e9);
       v("min_lr", min_lr, "lowest learning rate", 0, 1e9);
       v("eps", eps, "smaller reductions are not made", 0, 1);

@@ -206,7 +206,7 @@ CompiledStep::Shape* CompiledStep::shape_of(const data::Batch& batch) {
   if (recorder_ == nullptr) return nullptr;
   if (nn::watcher != nullptr) {  // it would see nothing of a recording
     if (!std::exchange(has_told_of_watcher_, true))
-      log::info("model.compile_model: steps are made as they are while a callback watches layers");
+      log::info("model.compile_model: steps run without recording while a callback watches layers");
     return nullptr;
   }
   if (!batch.lists.empty()) {
@@ -219,8 +219,8 @@ CompiledStep::Shape* CompiledStep::shape_of(const data::Batch& batch) {
   if (shapes_.size() < kMostShapes) return &shapes_[key];
   if (!std::exchange(has_warned_of_shapes_, true)) {
     log::info(
-        "model.compile_model: batches have more than {} shapes; steps of others ({}) are made as "
-        "they are",
+        "model.compile_model: batches have more than {} shapes; steps of other shapes ({}) run "
+        "without recording",
         kMostShapes,
         shapes_text(batch));
   }
@@ -270,18 +270,17 @@ std::vector<at::Tensor> CompiledStep::check(RecordedWork& recorded,
   }
   restore(changed, after);
   if (is_judged) {
-    give_up(
-        fmt::format("played, it gave other numbers than as it is (by {:.2g} of {:.2g}): it depends "
-                    "on more than "
-                    "its batch, as on something that the host counts",
-                    error,
-                    size));
+    give_up(fmt::format(
+        "the recorded step gave other numbers than the step itself (by {:.2g} of {:.2g}): it "
+        "depends on more than its batch, for example on something that the host counts",
+        error,
+        size));
   }
   return outputs;
 }
 
 void CompiledStep::give_up(const std::string& why) {
-  log::info("model.compile_model: steps are made as they are, not recorded: {}", why);
+  log::info("model.compile_model: steps run as usual and are not recorded: {}", why);
   recorder_ = nullptr;
 }
 
@@ -325,7 +324,7 @@ std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
     return std::make_unique<CompiledStep>(
         std::move(recorder), options, model, optimizer, scaler, /*in_any_case=*/!is_open);
   } catch (const NotRecordable& error) {
-    say(fmt::format("steps are made as they are, not recorded: {}", error.what()));
+    say(fmt::format("steps run as usual and are not recorded: {}", error.what()));
     return nullptr;
   }
 }

@@ -64,7 +64,7 @@ void NonfiniteSteps::leave_out(const PendingStep& step,
   if (is_too_often)
     advice = fmt::format("the last {} steps were left out; {}", kMostInARow, advice);
   if (options_.on_nonfinite == "dump")
-    advice = fmt::format("the step again: checkpoint.ckpt_path={}; {}", dump(step), advice);
+    advice = fmt::format("to repeat the step: checkpoint.ckpt_path={}; {}", dump(step), advice);
   throw DivergedError(what + "; " + advice);
 }
 

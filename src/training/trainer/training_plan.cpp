@@ -24,9 +24,10 @@ TrainingPlan plan_training(const TrainerOptions& options,
   const at::Tensor all = at::tensor({train_batches, valid_batches}, at::kDouble);
   processes.sum({all});
   if (all[0].item<double>() != static_cast<double>(train_batches * processes.place().size)) {
-    throw DataError(fmt::format(
-        "{} training batches, but other processes have others: expected the same images everywhere",
-        train_batches));
+    throw DataError(
+        fmt::format("{} training batches, but other processes have another number: expected the "
+                    "same images everywhere",
+                    train_batches));
   }
   TrainingPlan plan;
   plan.batches = train_batches;
@@ -36,8 +37,8 @@ TrainingPlan plan_training(const TrainerOptions& options,
   const int64_t interval = options.val_check_interval.count;
   if (plan.has_validation && options.check_val_every_n_epoch && interval > train_batches) {
     throw ConfigError(
-        fmt::format("trainer.val_check_interval={}: an epoch has {} batches; expected at most so "
-                    "many, or trainer.check_val_every_n_epoch=null, which counts over epochs",
+        fmt::format("trainer.val_check_interval={}: an epoch has {} batches; expected at most that "
+                    "number, or trainer.check_val_every_n_epoch=null, which counts over epochs",
                     interval,
                     train_batches));
   }

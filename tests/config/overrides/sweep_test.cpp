@@ -77,7 +77,7 @@ TEST(Sweep, Errors) {
             "command line 'model=glob(unett)': glob() matches no option, expected some of 'model'. "
             "Did you mean 'unet'?");
   EXPECT_EQ(sweep_error({"modle=glob(*)"}),
-            "command line 'modle=glob(*)': glob() of 'modle', which is no group with options, "
+            "command line 'modle=glob(*)': glob() of 'modle', which is not a group with options, "
             "expected one");
   EXPECT_NE(sweep_error({"model=glob([])"}).find("matches no option"), std::string::npos);
   EXPECT_EQ(sweep_error({"a=range(0)"}),

@@ -48,7 +48,8 @@ TEST(ScriptCheck, TheMessageNamesTheCallAndItsPlace) {
     const std::string message = message_of<DataError>([&] { load_script(kScripts + name); });
     return message.substr(message.find(": ") + 2);
   };
-  const std::string end = ", which models of others may not (docs/security.md): it is not run";
+  const std::string end =
+      ", which models from others must not do (docs/security.md): it is not run";
   EXPECT_EQ(said("hostile/state.pt"), "code/__torch__.py calls aten::save" + end);
   EXPECT_EQ(said("hostile/profiler.pt"),
             "code/__torch__.py calls profiler::_record_function_enter" + end);

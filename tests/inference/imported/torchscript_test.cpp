@@ -80,10 +80,11 @@ TEST(TorchScript, WhatIsNoModelOfImagesIsRefusedInOneLine) {
             kModels +
                 "two_inputs.pt: its forward() takes 2 inputs (image, coordinates), expected "
                 "one: the image");
-  EXPECT_EQ(saving,
-            kModels +
-                "saving.pt: code/__torch__.py calls aten::save, which models of others may not "
-                "(docs/security.md): it is not run");
+  EXPECT_EQ(
+      saving,
+      kModels +
+          "saving.pt: code/__torch__.py calls aten::save, which models from others must not do "
+          "(docs/security.md): it is not run");
   EXPECT_EQ(cut,
             kModels +
                 "cut.pt: the ZIP archive has no directory (cut or damaged?), expected a "

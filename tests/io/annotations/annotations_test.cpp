@@ -230,9 +230,9 @@ TEST(Annotations, RefusesWhatIsNone) {
     EXPECT_EQ(said.rfind(folder / name, 0), 0U) << said;
     EXPECT_NE(said.find("expected"), std::string::npos) << said;
   };
-  refused("a.json", "{\"training\": []}", "no annotations that we know");
+  refused("a.json", "{\"training\": []}", "not annotations of a known kind");
   refused("a.json", "[{\"image_id\": 1, \"bbox\": [1, 2, 3, 4]}]", "COCO's results");
-  refused("a.json", "{\"features\": [", "no JSON, expected");
+  refused("a.json", "{\"features\": [", "not JSON, expected");
   refused("a.json", "{\"shapes\": [{\"shape_type\": \"mask\"}]}", "shapes[0]");
   refused("a.json",
           R"({"shapes": [], "imageHeight": 48, "imageWidth": 40})",

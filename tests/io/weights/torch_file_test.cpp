@@ -74,8 +74,8 @@ TEST(TorchFile, SaysWhatIsNoStateDict) {
   expect_error(golden_torch("complex.pth"), {"'a'", "torch.ComplexFloatStorage"});
   expect_error(golden_torch("sparse.pth"), {"'a'", "_rebuild_sparse_tensor"});
   expect_error(golden_torch("metatensor.pth"), {"'a'", "_rebuild_from_type_v2"});
-  expect_error(golden_torch("plain.pkl"), {"no file of torch.save"});
-  expect_error(golden_torch("expected.safetensors"), {"no file of torch.save"});
+  expect_error(golden_torch("plain.pkl"), {"not a file of torch.save"});
+  expect_error(golden_torch("expected.safetensors"), {"not a file of torch.save"});
   EXPECT_FALSE(is_torch_file(golden_torch("expected.safetensors")));
   EXPECT_THROW(TorchFile("none.pth"), ConfigError);
 }

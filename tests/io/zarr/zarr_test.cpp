@@ -279,13 +279,13 @@ TEST(Zarr, SaysWhatIsWrongWithMetadata) {
     store.array = {{"zarr_format", 2}};
     EXPECT_NE(store.message().find(".zarray: 'shape' is missing"), std::string::npos);
     put(store.path + "/0/.zarray", "{\"shape\": [");
-    EXPECT_NE(message_of<DataError>([&] { read_image(store.path); }).find("no JSON"),
+    EXPECT_NE(message_of<DataError>([&] { read_image(store.path); }).find("not JSON"),
               std::string::npos);
     put(store.path + "/0/.zarray", std::string(100000, '[') + std::string(100000, ']'));
     EXPECT_NE(message_of<DataError>([&] { read_image(store.path); }).find("nested too deep"),
               std::string::npos);
     std::filesystem::remove(store.path + "/0/.zarray");
-    EXPECT_NE(message_of<DataError>([&] { read_image(store.path); }).find("no Zarr array"),
+    EXPECT_NE(message_of<DataError>([&] { read_image(store.path); }).find("not a Zarr array"),
               std::string::npos);
   }
   const auto attributes = [&](const char* text, const std::string& part) {
@@ -453,7 +453,7 @@ TEST(Zarr, ImagePaths) {
   put(folder / ".b.zarr.tmp.12.0/.zgroup", "{}");
   EXPECT_FALSE(is_image_path(folder / "a.tif") || is_image_path(folder / ".b.zarr.tmp.12.0"));
   EXPECT_TRUE(is_image_path(folder / "b.zarr"));
-  EXPECT_NE(message_of<DataError>([&] { open_image(folder / "b.zarr"); }).find("no Zarr image"),
+  EXPECT_NE(message_of<DataError>([&] { open_image(folder / "b.zarr"); }).find("not a Zarr image"),
             std::string::npos);
   EXPECT_THROW(open_image(folder / "none.zarr"), ConfigError);
 }

@@ -172,7 +172,7 @@ TEST(FundusProgram, PhotographsAreNotOverwritten) {
       begin + "preprocess_fundus fundus.size=64 trainer.accelerator=cpu data.path=set/train.csv ";
   const test::Outcome first = test::shell(program + "paths.output_dir=set");
   EXPECT_EQ(first.code, 2);
-  EXPECT_NE(first.err.find("set/images is there, but no fundus.csv"), std::string::npos)
+  EXPECT_NE(first.err.find("set/images exists, but there is no fundus.csv"), std::string::npos)
       << first.err;
   EXPECT_FALSE(std::filesystem::exists(dir / "set/fundus.csv"));
   ASSERT_EQ(test::shell(program + "paths.output_dir=out").code, 0);

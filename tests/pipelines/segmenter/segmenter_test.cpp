@@ -115,7 +115,7 @@ TEST(LoadSegmenter, OtherFilesAreRefusedByWhatTheyHold) {
   };
   EXPECT_NE(message("plain.pt").find("TorchScript without encode()"), std::string::npos);
   EXPECT_NE(message("mobile_sam.pt").find("MobileSAM's TinyViT"), std::string::npos);
-  EXPECT_NE(message("../torch/dynunet.pth").find("no weights of Segment Anything"),
+  EXPECT_NE(message("../torch/dynunet.pth").find("not weights of Segment Anything"),
             std::string::npos)
       << message("../torch/dynunet.pth");
 }

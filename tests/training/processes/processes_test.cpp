@@ -434,7 +434,7 @@ TEST(Processes, AListenerThatIsSilentEndsTheWait) {
         said = error.what();
       }
     }
-    std::_Exit(said.find("who listens there does not answer") != said.npos ? 7 : 1);
+    std::_Exit(said.find("the program that listens there does not answer") != said.npos ? 7 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

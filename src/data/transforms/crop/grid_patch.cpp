@@ -33,7 +33,7 @@ class GridPatchd final : public Transform {
         "samples per image: the first of the grid; one beyond its end is filled with value",
         config::required);
       v("offset", offset, "voxels ahead of the first patch, per spatial dimension; default: 0");
-      v("overlap", overlap, "of neighbours, as a share of the patch", 0, 0.99);
+      v("overlap", overlap, "overlap of neighbours, as a share of the patch", 0, 0.99);
       v("sort_fn", sort_fn, "min, max: by the sum of the first key's patch; null: by place");
       v("pad_mode",
         pad_mode,

@@ -43,7 +43,9 @@ class SpatialCropd final : public Transform {
       KeyOptions::visit(v);
       v("roi_start", roi_start, "first voxel, per spatial dimension");
       v("roi_end", roi_end, "one past the last voxel; clipped to the image");
-      v("roi_center", roi_center, "in place of these, voxel in the middle, and roi_size");
+      v("roi_center",
+        roi_center,
+        "instead of roi_start and roi_end: the voxel in the middle, with roi_size");
       v("roi_size", roi_size, "voxels around roi_center; beyond the image: moved into its start");
     }
     void check() {

@@ -41,14 +41,22 @@ struct DiscOptions {
   double min_axes_ratio = 0.7;  // minor : major axis; 1: circles alone
   template <class V>
   void visit(V& v) {
-    v("seed", seed, "of RANSAC's draws: the same image and seed give the same disc", 0, 1e9);
+    v("seed", seed, "seed of RANSAC's draws: the same image and seed give the same disc", 0, 1e9);
     v("min_inliers", min_inliers, "share of the rays that must end at the disc's outline", 0.1, 1);
-    v("min_radius", min_radius, "of the disc, as a share of the image's smaller side", 0.01, 2);
-    v("max_radius", max_radius, "of the disc, as a share of the image's larger side", 0.05, 4);
+    v("min_radius",
+      min_radius,
+      "smallest radius of the disc, as a share of the image's smaller side",
+      0.01,
+      2);
+    v("max_radius",
+      max_radius,
+      "largest radius of the disc, as a share of the image's larger side",
+      0.05,
+      4);
     v("min_axes_ratio",
       min_axes_ratio,
-      "of an ellipse's axes, minor : major, for images with pixels that are no squares; 1: circles "
-      "alone",
+      "smallest ratio of an ellipse's axes, minor : major, for images with pixels that are not "
+      "square; 1: circles only",
       0.3,
       1);
   }

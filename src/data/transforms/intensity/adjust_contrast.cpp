@@ -35,8 +35,10 @@ at::Tensor adjust(const at::Tensor& image, double gamma, bool invert, bool retai
 
 template <class V, class Options>
 void visit_both(V& v, Options& options) {
-  v("invert_image", options.invert_image, "curve the negative image");
-  v("retain_stats", options.retain_stats, "give the result the mean and deviation there were");
+  v("invert_image", options.invert_image, "apply the curve to the negative image");
+  v("retain_stats",
+    options.retain_stats,
+    "give the result the mean and deviation of the image before");
 }
 
 struct AdjustContrastd : KeyOptions {

@@ -124,7 +124,7 @@ struct RandHistogramShiftd : RandKeyOptions {
     RandKeyOptions::visit(v);
     v("num_control_points",
       num_control_points,
-      "points of the curve; two numbers: a range to draw from",
+      "points of the curve; two numbers: the range from which their number is drawn",
       3,
       1e6);
   }

@@ -25,7 +25,7 @@ struct RandBiasFieldd : RandKeyOptions {
   void visit(V& v) {
     RandKeyOptions::visit(v);
     visit_dtype(v);
-    v("degree", degree, "of the polynomials", 1, 100);
+    v("degree", degree, "degree of the polynomials", 1, 100);
     v("coeff_range", coeff_range, "range of their coefficients");
   }
   void check() const { check_range("coeff_range", coeff_range, false); }

@@ -18,7 +18,7 @@ struct RandSimulateLowResolutiond : RandKeyOptions {
     v("downsample_mode", downsample_mode, "interpolation to fewer voxels", spatial::kResizeModes);
     v("upsample_mode",
       upsample_mode,
-      "back to the size there was; linear, bilinear and trilinear are one",
+      "interpolation back to the original size; linear, bilinear and trilinear are the same",
       spatial::kResizeModes);
     v("zoom_range", zoom_range, "range of the factor, drawn for each key", 1e-6, 100);
     v("align_corners", align_corners, "corners stay in place, in linear and cubic modes");

@@ -86,7 +86,7 @@ struct RandScaleIntensityFixedMeand : RandKeyOptions {
       "range of f in (x - mean) * (1 + f) + mean; one number: -number..number",
       config::required);
     v("fixed_mean", fixed_mean, "subtract the mean before, add it after");
-    v("preserve_range", preserve_range, "clip to the least and the greatest value there were");
+    v("preserve_range", preserve_range, "clip to the smallest and the largest value before");
     v("channel_wise", channel_wise, "a factor for each channel");
   }
   void check() const { check_range("factors", factors, true); }

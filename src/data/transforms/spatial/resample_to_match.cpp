@@ -20,7 +20,7 @@ class ResampleToMatchd final : public Transform {
     template <class V>
     void visit(V& v) {
       SampleOptions::visit(v);
-      v("key_dst", key_dst, "key of the image whose voxels all get", config::required);
+      v("key_dst", key_dst, "key of the image whose voxel grid all others get", config::required);
       v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
       v("dtype",
         config::Unused{{"float64", "np.float64", "numpy.float64", "torch.float64"}},
