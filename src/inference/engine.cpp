@@ -115,14 +115,18 @@ class EnginePool final : public Engine {
         model_(std::move(model)),
         options_(std::move(options)),
         text_(first->text()) {
-    engines_[shape_of(example)] = {0, ++clock_, true, std::move(first)};
+    if (first->takes_any_size()) {
+      for_all_ = std::move(first);
+    } else {
+      engines_[shape_of(example)] = {0, ++clock_, true, std::move(first)};
+    }
   }
 
   std::vector<Tensor> run(const Tensor& windows) override {
     const c10::InferenceMode inference_mode;
     std::optional<ForeignCall> call;
     if (model_.torchscript) call.emplace();
-    const std::shared_ptr<FixedEngine> engine = find(windows);
+    const std::shared_ptr<FixedEngine> engine = for_all_ != nullptr ? for_all_ : find(windows);
     if (engine == nullptr) return forward_with(model_, precision_of(options_), windows);
     const int64_t count = windows.size(0), full = engine->count();
     if (full == 0 || count == full) return engine->run(windows);
@@ -203,6 +207,7 @@ class EnginePool final : public Engine {
   const EngineModel model_;
   const EngineOptions options_;
   const std::string text_;
+  std::shared_ptr<FixedEngine> for_all_;
   std::mutex mutex_;
   std::map<Shape, ShapeEngine> engines_;
   int64_t clock_ = 0;

@@ -27,6 +27,7 @@
 #include "config/json.h"
 #include "config/run_config.h"
 #include "device/backend.h"
+#include "device/convolution.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/fast_precision.h"
@@ -229,6 +230,7 @@ Variant configured(const Workload& workload) {
   variant.precision = workload.config.get<std::string>("trainer.precision", "32-true");
   variant.tf32 =
       device::backend_of(workload.device).tf32().convolutions && variant.arithmetic() == "fp32";
+  if (workload.device.is_cpu()) variant.convolution = device::conv_algorithm();
   return variant;
 }
 

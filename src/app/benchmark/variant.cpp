@@ -9,6 +9,8 @@
 
 namespace cytra::app {
 
+using device::ConvAlgorithm;
+
 std::string Variant::arithmetic() const {
   switch (device::precision_of(precision).compute) {
     case c10::ScalarType::BFloat16:
@@ -34,6 +36,8 @@ std::string Variant::name() const {
     parts.push_back(type + (is_short && !types.is_mixed ? "-true" : ""));
   }
   if (channels_last) parts.emplace_back(*channels_last ? "channels_last" : "channels_first");
+  if (convolution != ConvAlgorithm::automatic)
+    parts.emplace_back(convolution == ConvAlgorithm::direct ? "direct" : "winograd");
   if (engine != "eager") parts.push_back(engine + (compile_mode == "default" ? "" : "-traced"));
   if (fused) parts.emplace_back(*fused ? "fused" : "not_fused");
   if (gradient_checkpointing)
@@ -44,12 +48,13 @@ std::string Variant::name() const {
 namespace {
 
 std::vector<Variant> common_variants() {
-  std::vector<Variant> all(6);
+  std::vector<Variant> all(7);
   all[1].tf32 = true;
   all[2].precision = "bf16-mixed";
   all[3].precision = "16-mixed";
   all[4].channels_last = true;
   all[5].channels_last = false;
+  all[6].convolution = ConvAlgorithm::direct;
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/node.h"
+#include "device/convolution.h"
 
 namespace cytra::app {
 
@@ -13,6 +14,7 @@ struct Variant {
   std::string precision = "32-true";  // a value of trainer.precision
   bool tf32 = false;
   std::optional<bool> channels_last;
+  device::ConvAlgorithm convolution = device::ConvAlgorithm::automatic;
   std::string engine = "eager";          // a value of performance.backend; of training: eager,
                                          // cudagraph
   std::string compile_mode = "default";  // a value of model.compile_mode

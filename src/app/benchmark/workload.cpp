@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "device/backend.h"
+#include "device/convolution.h"
 #include "device/fast_precision.h"
 #include "nn/model.h"
 #include "nn/weights.h"
@@ -27,6 +28,9 @@ Node prepared(const Workload& workload, const Variant& variant) {
     if (!problem.empty()) throw ConfigError(problem);
   }
   backend.set_tf32({variant.tf32, variant.tf32});
+  if (variant.convolution != device::ConvAlgorithm::automatic && !workload.device.is_cpu())
+    throw ConfigError("the choice is of a CPU");
+  device::set_conv_algorithm(variant.convolution);
   Node config = workload.config;
   Node& model = *config.find("task.model");
   if (variant.channels_last) model.set("channels_last", Node::make_boolean(*variant.channels_last));

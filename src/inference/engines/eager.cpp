@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "inference/engines/entry.h"
+#include "ops/conv/constant_weights.h"
 
 namespace cytra::inference {
 namespace {
@@ -11,14 +12,17 @@ class Eager final : public FixedEngine {
   Eager(const EngineModel& model, const EngineOptions& options)
       : model_(model), precision_(precision_of(options)) {}
   std::vector<Tensor> run(const Tensor& windows) override {
+    const ops::ConstantWeights::Scope constant(weights_);
     return forward_with(model_, precision_, windows);
   }
   std::string text() const override { return "eager, " + name_of(precision_.compute); }
+  bool takes_any_size() const override { return true; }
   bool was_accepted() const override { return true; }
 
  private:
   const EngineModel model_;
   const device::Precision precision_;
+  ops::ConstantWeights weights_;
 };
 
 int rank_eager(const EngineModel&, const EngineOptions&) {

@@ -22,6 +22,8 @@ struct EngineUnfit : std::runtime_error {
 /// An engine as it is registered: for windows of one size.
 class FixedEngine : public Engine {
  public:
+  /// Whether it takes windows of other sizes, too.
+  virtual bool takes_any_size() const { return false; }
   /// The number of windows that each run() must have; 0: any number.
   virtual int64_t count() const { return 0; }
   /// Called when the comparison with eager has succeeded: now the engine may keep files for the

@@ -1,6 +1,6 @@
 // What TorchScript of others may call: mathematics on tensors, shapes, texts and lists, control
 // flow. No files, no processes, no devices' streams; none that reads or writes beyond its tensors
-// where sizes don't fit, as far as models of images do without. Names of PyTorch 2.11's
+// where sizes don't fit, as far as models of images do without. Names of PyTorch 2.11's and 2.15's
 // native_functions.yaml and torch/csrc/jit.
 #include "inference/imported/script_operators.h"
 
@@ -19,6 +19,7 @@ constexpr const char* kTensorOperators =
     "_autocast_to_reduced_precision _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half "
     "_cast_Int _cast_Long _cast_Short _conj _convolution _convolution_mode _dim_arange "
     "_euclidean_dist _functional_assert_async _get_tracing_state _grad_sum_to_size _infer_size "
+    "_is_tracing "
     "_list_to_tensor _log_softmax _masked_softmax _native_multi_head_attention _neg_view "
     "_nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _pack_padded_sequence "
     "_pad_circular _pad_enum _pad_packed_sequence _prelu_kernel _reshape_from_tensor _set_item "

@@ -1,8 +1,9 @@
 // Targets of users' own tasks, and of their own heads, are judged as those of Cytra's.
+#include "app/train/check_targets.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "app/train/check_targets.h"
 #include "config/composer.h"
 #include "config/run_config.h"
 #include "data/check_targets.h"

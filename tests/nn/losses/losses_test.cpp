@@ -239,7 +239,7 @@ TEST(WeightedLoss, SumsItsPartsByName) {
     return message_of<ConfigError>([&] { make<nn::Loss>(yaml); });
   };
   EXPECT_NE(error(both + ", weights: {d: 1}}").find("no loss of that name"), std::string::npos);
-  EXPECT_NE(error(both + ", weights: {a: -1}}").find("from 0 on"), std::string::npos);
+  EXPECT_NE(error(both + ", weights: {a: -1}}").find("of at least 0"), std::string::npos);
   EXPECT_NE(error("{_target_: WeightedLoss, losses: {}}").find("at least one"), std::string::npos);
   EXPECT_NE(error("{_target_: WeightedLoss, losses: {a: {_target_: DeepSupervisionLoss, loss: "
                   "{_target_: L1Loss}}}}")

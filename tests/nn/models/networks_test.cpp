@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "device/convolution.h"
 #include "nn/detection_model.h"
 #include "nn/model.h"
 #include "nn/summary.h"
@@ -25,6 +26,8 @@ class Networks : public ::testing::TestWithParam<std::string> {
     image = test::pattern(golden.get<std::vector<int64_t>>("image"), kImage).to(at::kFloat);
     at::manual_seed(0);  // of random masks
   }
+  ~Networks() override { device::set_conv_algorithm(device::ConvAlgorithm::automatic); }
+  void expect_outputs_and_gradients();
   void expect_equal(const at::Tensor& output, const config::Node& expected) const {
     ASSERT_EQ(output.sizes().vec(), expected.get<std::vector<int64_t>>("shape"));
     const auto values = expected.get<std::vector<double>>("values");
@@ -90,7 +93,15 @@ TEST_P(Networks, HaveThePeersWeights) {
 }
 
 TEST_P(Networks, OutputsAndGradientsEqualThePeers) {
+  device::set_conv_algorithm(device::ConvAlgorithm::direct);
+  expect_outputs_and_gradients();
+  device::set_conv_algorithm(device::ConvAlgorithm::winograd);  // wherever it can be
+  expect_outputs_and_gradients();
+}
+
+void Networks::expect_outputs_and_gradients() {
   test::fill(nn::state_of(*model));
+  at::manual_seed(0);  // of random masks
   const std::vector<at::Tensor> outputs = model->all(image);
   const auto& expected = golden.at("outputs").list;
   ASSERT_EQ(outputs.size(), expected.size());

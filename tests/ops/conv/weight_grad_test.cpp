@@ -113,7 +113,7 @@ TEST(ConvWeightGrad, IsAmongTheGradientsOfAConvolution) {
     }
   }
   if (ops::cpu::conv_kernels(false) == nullptr) GTEST_SKIP() << "no kernel for this processor";
-  const ConvTensors tensors({{2, 32, 96, 96}, {32, 32, 3, 3}, {1, 1}, {1, 1}}, at::kFloat);
+  const ConvTensors tensors({{2, 32, 96, 96}, {32, 32, 5, 5}, {1, 1}, {2, 2}}, at::kFloat);
   EXPECT_TRUE(tensors.gradients(at::kFloat)[1].equal(tensors.ours()));
 }
 

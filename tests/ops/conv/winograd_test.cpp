@@ -1,3 +1,5 @@
+#include "ops/conv/winograd/winograd.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -13,7 +15,6 @@
 #include "ops/conv/backward.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/winograd/kernels.h"
-#include "ops/conv/winograd/winograd.h"
 
 namespace cytra {
 namespace {
@@ -50,9 +51,9 @@ Results compute(const Case& c,
                 const at::Tensor& grad) {
   const Numbers ones(c.padding.size(), 1), none(c.padding.size(), 0);
   const ops::ConvOptions options{ones, c.padding, ones, false, none, 1};
-  EXPECT_EQ(ops::cpu::uses_winograd(image, weight, options),
-            device::conv_algorithm() == ConvAlgorithm::winograd &&
-                image.scalar_type() == at::kFloat);
+  EXPECT_EQ(
+      ops::cpu::uses_winograd(image, weight, options),
+      device::conv_algorithm() == ConvAlgorithm::winograd && image.scalar_type() == at::kFloat);
   Results results;
   results.output = ops::convolution(image, weight, bias, options);
   std::tie(results.of_input, results.of_weight, results.of_bias) =
@@ -82,15 +83,8 @@ void check(const Case& c, at::MemoryFormat format, double limit) {
       at::randn(c.weight).contiguous(format) / std::sqrt(static_cast<double>(9 * c.weight[1]));
   const Numbers ones(c.padding.size(), 1), none(c.padding.size(), 0);
   const auto double_of = [](const at::Tensor& tensor) { return tensor.to(at::kDouble); };
-  const at::Tensor exact_output = at::convolution(double_of(image),
-                                                  double_of(weight),
-                                                  double_of(bias),
-                                                  ones,
-                                                  c.padding,
-                                                  ones,
-                                                  false,
-                                                  none,
-                                                  1);
+  const at::Tensor exact_output = at::convolution(
+      double_of(image), double_of(weight), double_of(bias), ones, c.padding, ones, false, none, 1);
   const at::Tensor grad = at::randn(exact_output.sizes()).contiguous(format);
   const auto [exact_input, exact_weight, exact_bias] = at::convolution_backward(double_of(grad),
                                                                                 double_of(image),
@@ -196,10 +190,10 @@ TEST_F(Winograd, SpreadsWhatIsNotFiniteNoFurtherThanATile) {
 TEST_F(Winograd, IsChosenWhereItIsFaster) {
   const auto is_chosen = [](const Case& c, at::ScalarType type = at::kFloat) {
     const Numbers ones(c.padding.size(), 1), none(c.padding.size(), 0);
-    return ops::cpu::uses_winograd(at::empty(c.image, at::device(at::kCPU).dtype(type))
-                                       .contiguous(last_of(c)),
-                                   at::empty(c.weight, type),
-                                   {ones, c.padding, ones, false, none, 1});
+    return ops::cpu::uses_winograd(
+        at::empty(c.image, at::device(at::kCPU).dtype(type)).contiguous(last_of(c)),
+        at::empty(c.weight, type),
+        {ones, c.padding, ones, false, none, 1});
   };
   const Case large{{1, 64, 128, 128}, {64, 64, 3, 3}, {1, 1}},
       small{{1, 512, 4, 4, 4}, {512, 512, 3, 3, 3}, {1, 1, 1}},

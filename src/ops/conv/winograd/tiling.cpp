@@ -1,29 +1,56 @@
 #include "ops/conv/winograd/tiling.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "base/memory.h"
 
 namespace cytra::ops::cpu {
-namespace {
-
-/// The addresses of planes x rows x columns pixels from `first` on, which may lie outside.
-void addresses(const Pixels& image,
-               int64_t sample,
-               const Triple& first,
-               const Triple& sizes,
-               const float* zeros,
-               const float** to) {
-  const auto is_inside = [&](int side, int64_t i) { return i >= 0 && i < image.sides[side]; };
-  for (int64_t z = first[0]; z < first[0] + sizes[0]; ++z) {
-    for (int64_t y = first[1]; y < first[1] + sizes[1]; ++y) {
-      const bool has_row = is_inside(0, z) && is_inside(1, y);
-      const float* const row = has_row ? image.at(sample, {z, y, 0}) : nullptr;
-      for (int64_t x = first[2]; x < first[2] + sizes[2]; ++x)
-        *to++ = has_row && is_inside(2, x) ? row + x * image.steps[2] : zeros;
-    }
+float* scratch(int64_t values) {
+  struct Free {
+    void operator()(float* data) const { std::free(data); }
+  };
+  thread_local std::unique_ptr<float, Free> memory;
+  thread_local int64_t size = 0;
+  if (values > size) {
+    constexpr int64_t kPage = int64_t{2} << 20;
+    const auto bytes = static_cast<std::size_t>(divide_up(values * 4, kPage) * kPage);
+    memory.reset();
+    size = 0;
+    memory.reset(static_cast<float*>(std::aligned_alloc(kPage, bytes)));
+    if (memory == nullptr) throw std::bad_alloc();
+    prefer_large_pages(memory.get(), bytes);
+    size = static_cast<int64_t>(bytes / 4);
   }
+  return memory.get();
 }
 
-}  // namespace
+bool is_flat(const at::Tensor& weight) {
+  return weight.dim() == 4 || weight.size(2) == 1;
+}
+
+at::MemoryFormat channels_last(const at::Tensor& tensor) {
+  return tensor.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
+}
+
+WinogradKernels::Weights weights_of(const at::Tensor& weight, bool is_turned) {
+  const int64_t last = weight.dim() - 1;
+  WinogradKernels::Weights weights{weight.data_ptr<float>(),
+                                   weight.stride(is_turned ? 0 : 1),
+                                   weight.stride(is_turned ? 1 : 0),
+                                   is_flat(weight) ? 0 : weight.stride(2),
+                                   weight.stride(last - 1),
+                                   weight.stride(last)};
+  if (is_turned) {
+    for (int64_t* step : {&weights.plane_step, &weights.row_step, &weights.column_step}) {
+      weights.first += 2 * *step;
+      *step = -*step;
+    }
+  }
+  return weights;
+}
 
 Pixels::Pixels(const at::Tensor& images)
     : data(images.data_ptr<float>()),
@@ -36,6 +63,41 @@ Pixels::Pixels(const at::Tensor& images)
     const auto i = static_cast<std::size_t>(side + 3 - images.dim());
     sides[i] = images.size(side);
     steps[i] = images.stride(side);
+  }
+}
+
+PixelBoxes::PixelBoxes(const Pixels& image, const Triple& sizes)
+    : image_(image), sizes_(sizes), zeros_(static_cast<std::size_t>(image.channels), 0.0F) {
+  for (int64_t z = 0; z < sizes[0]; ++z) {
+    for (int64_t y = 0; y < sizes[1]; ++y) {
+      for (int64_t x = 0; x < sizes[2]; ++x)
+        offsets_.push_back(z * image.steps[0] + y * image.steps[1] + x * image.steps[2]);
+    }
+  }
+}
+
+void PixelBoxes::addresses(int64_t sample, const Triple& first, const float** to) const {
+  const auto is_inside = [&](std::size_t side, int64_t i) {
+    return i >= 0 && i < image_.sides[side];
+  };
+  Triple last = first;
+  bool is_whole = true;
+  for (std::size_t side = 0; side < 3; ++side) {
+    last[side] += sizes_[side] - 1;
+    is_whole = is_whole && is_inside(side, first[side]) && is_inside(side, last[side]);
+  }
+  if (is_whole) {
+    const float* const origin = image_.at(sample, first);
+    for (std::size_t i = 0; i < offsets_.size(); ++i) to[i] = origin + offsets_[i];
+    return;
+  }
+  for (int64_t z = first[0]; z <= last[0]; ++z) {
+    for (int64_t y = first[1]; y <= last[1]; ++y) {
+      const bool has_row = is_inside(0, z) && is_inside(1, y);
+      const float* const row = has_row ? image_.at(sample, {z, y, 0}) : nullptr;
+      for (int64_t x = first[2]; x <= last[2]; ++x)
+        *to++ = has_row && is_inside(2, x) ? row + x * image_.steps[2] : zeros_.data();
+    }
   }
 }
 
@@ -58,25 +120,10 @@ Tiling::Position Tiling::position(int64_t tile) const {
   return position;
 }
 
-void Tiling::patch(const Position& tile,
-                   const Pixels& input,
-                   const float* zeros,
-                   const float** pixels) const {
-  Triple first;
-  for (std::size_t side = 0; side < 3; ++side) first[side] = tile.first[side] - padding_[side];
-  addresses(input,
-            tile.sample,
-            first,
-            {depth().in, WinogradKernels::kIn, WinogradKernels::kIn},
-            zeros,
-            pixels);
-}
-
-void Tiling::pixels(const Position& tile,
-                    const Pixels& output,
-                    const float* zeros,
-                    const float** pixels) const {
-  addresses(output, tile.sample, tile.first, sizes_, zeros, pixels);
+Triple Tiling::patch(const Position& tile) const {
+  Triple first = tile.first;
+  for (std::size_t side = 0; side < 3; ++side) first[side] -= padding_[side];
+  return first;
 }
 
 WinogradKernels::Tile Tiling::tile(const Position& tile, const Pixels& output) const {

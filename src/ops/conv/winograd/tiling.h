@@ -1,6 +1,7 @@
 #pragma once
-// How Winograd's kernels cut images into tiles.
+// How Winograd's kernels cut images into tiles, and what else its passes share.
 #include <cstdint>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -8,6 +9,21 @@
 #include "ops/conv/winograd/kernels.h"
 
 namespace cytra::ops::cpu {
+
+/// Values between the points of a block: with none, all points would share the same cache lines.
+constexpr int64_t kStagger = 16;
+
+/// Memory of this thread for so many values, which the next call may give again. It is kept, as
+/// its first use costs as much as a transform. Throws: std::bad_alloc.
+float* scratch(int64_t values);
+
+/// Whether a kernel has no depth: its convolution is one of planes.
+bool is_flat(const at::Tensor& weight);
+/// The memory format of a batch of images, or of a weight, with the channels last.
+at::MemoryFormat channels_last(const at::Tensor& tensor);
+/// A weight as its convolution reads it; `is_turned`: as that of gradients does, from output to
+/// input channels and with the kernel turned around.
+WinogradKernels::Weights weights_of(const at::Tensor& weight, bool is_turned);
 
 /// A batch of images whose channels come last.
 struct Pixels {
@@ -22,13 +38,28 @@ struct Pixels {
   }
 };
 
+/// Boxes of pixels of a batch, as addresses: those outside of an image are zeros elsewhere.
+class PixelBoxes {
+ public:
+  static constexpr int64_t kMost = 6 * 6 * 6;  // pixels of a box
+
+  PixelBoxes(const Pixels& image, const Triple& sizes);
+  /// The addresses of the pixels of the box that begins at `first`, which may lie outside.
+  void addresses(int64_t sample, const Triple& first, const float** to) const;
+
+ private:
+  Pixels image_;
+  Triple sizes_;
+  std::vector<int64_t> offsets_;
+  std::vector<float> zeros_;
+};
+
 /// The tiles of a batch's output, and the patches of its input that they come from.
 class Tiling {
  public:
   /// For an output of `out` pixels a side, which begins `padding` pixels before its input.
   Tiling(int64_t samples, const Triple& out, const Triple& padding, bool is_flat);
 
-  static constexpr int64_t kMostPixels = 6 * 6 * 6;
   struct Position {
     int64_t sample;
     Triple first;  // pixel of the output
@@ -38,18 +69,12 @@ class Tiling {
   int64_t points() const { return depth().in * WinogradKernels::kIn * WinogradKernels::kIn; }
   int depth_index() const { return depth_; }
   const WinogradKernels::Depth& depth() const { return WinogradKernels::kDepths[depth_]; }
+  Triple tile_sizes() const { return sizes_; }
+  Triple patch_sizes() const { return {depth().in, WinogradKernels::kIn, WinogradKernels::kIn}; }
 
   Position position(int64_t tile) const;
-  /// The addresses of a tile's patch in `input`: points() of them, `zeros` where it has no pixel.
-  void patch(const Position& tile,
-             const Pixels& input,
-             const float* zeros,
-             const float** pixels) const;
-  /// The addresses of a tile's own pixels in `output`, `zeros` where it has none.
-  void pixels(const Position& tile,
-              const Pixels& output,
-              const float* zeros,
-              const float** pixels) const;
+  /// The first pixel of a tile's patch in the input.
+  Triple patch(const Position& tile) const;
   /// The tile of `output` to write.
   WinogradKernels::Tile tile(const Position& tile, const Pixels& output) const;
 

@@ -1,25 +1,23 @@
-// Winograd's convolution on a CPU, by 2.2 to 4.5 times fewer multiplications than there are in the
-// sum that a convolution is: kernels of 3 pixels a side, a stride of 1, channels in multiples of
-// 16, float32. Its largest error is 1e-5 to 3e-5 of the output's root mean square, direct sums' is
-// 2e-6 to 4e-6. Each value comes from its tile alone, so the number of threads changes no bit.
-// Measured, and when it is chosen: docs/performance.md, "Winograd".
+// Winograd's convolution on a CPU, by 4 (of planes) to 8 times fewer multiplications than there
+// are in the sum that a convolution is: kernels of 3 pixels a side (a volume's may have no depth),
+// a stride of 1, channels in multiples of 16, float32. Its largest error is 1e-5 to 3e-5 of the
+// output's root mean square; that of direct sums is 2e-6 to 7e-6. Each value comes from its tile
+// alone, so the number of threads and of samples changes no bit. Measured, and when it is chosen:
+// docs/performance.md, "Winograd".
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include <ATen/core/Tensor.h>
 
 #include "ops/conv/conv.h"
 
 namespace cytra::ops::cpu {
 
-/// Whether these kernels take the convolution of such tensors, and are to: by the process's
-/// ConvAlgorithm; with `automatic`, where they are expected to be faster.
+/// Whether a convolution of such tensors, and its gradients, are computed here: where these
+/// kernels can, as device::conv_algorithm() says; if that is automatic, where they take less time
+/// by an estimate from the shapes alone.
 bool uses_winograd(const at::Tensor& x, const at::Tensor& weight, const ConvOptions& options);
 
 /// The convolution of tensors that uses_winograd() accepts.
-/// Shape: x (N,C,[D,]H,W), weight (K,C,[3,]3,3), bias (K) or undefined; padding of 0 or 1 per side
+/// Shape: x (N,C,[D,]H,W), weight (K,C,[d,]3,3), bias (K) or undefined; padding of 0 or 1 per side
 /// -> (N,K,[D',]H',W') in x's memory format.
 at::Tensor winograd(const at::Tensor& x,
                     const at::Tensor& weight,
