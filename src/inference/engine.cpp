@@ -17,6 +17,9 @@
 #include "device/backend.h"
 #include "device/error.h"
 #include "inference/engines/entry.h"
+#include "nn/flop_counter.h"
+#include "ops/conv/constant_weights.h"
+#include "ops/conv/winograd/winograd.h"
 
 namespace cytra::inference {
 namespace {
@@ -240,6 +243,27 @@ std::vector<std::string> candidates(const EngineModel& model, const EngineOption
   return names;
 }
 
+/// Whether eager is faster on a CPU than OpenVINO, which has direct convolutions alone and is
+/// otherwise faster: whether Winograd's spare enough of the multiplications of a window.
+bool is_eager_faster(const EngineModel& model,
+                     const EngineOptions& options,
+                     const Tensor& example) {
+  constexpr double kLeast = 0.4;  // of all; measured: docs/benchmarks.md, "inference"
+  if (!model.device.is_cpu() || precision_of(options).compute != at::kFloat ||
+      options.quantization != "none")
+    return false;
+  const c10::InferenceMode inference_mode;
+  std::optional<ForeignCall> call;
+  if (model.torchscript) call.emplace();
+  ops::ConstantWeights weights;
+  const ops::ConstantWeights::Scope constant(weights);
+  const double before = ops::cpu::spared_multiplications();
+  const nn::Flops all =
+      nn::count_flops([&] { forward_with(model, precision_of(options), example.narrow(0, 0, 1)); });
+  const double spared = ops::cpu::spared_multiplications() - before;
+  return spared > kLeast * static_cast<double>(all.forward) / 2;
+}
+
 }  // namespace
 
 const std::vector<std::string>& engine_names() {
@@ -281,6 +305,8 @@ std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     const EngineOptions& options,
                                     const Tensor& example) {
   expect_engine(options, model.device);
+  if (options.backend == "auto" && is_eager_faster(model, options, example))
+    return attempt("eager", model, options, example);
   const std::vector<std::string> names = candidates(model, options);
   for (const std::string& name : names) {
     if (name == "eager") return attempt(name, model, options, example);

@@ -45,7 +45,8 @@ struct EngineOptions {
     v("backend",
       backend,
       "what runs the model: eager (PyTorch's operations), torchscript, cudagraph, openvino; auto "
-      "takes the fastest that gives the same values: OpenVINO on a CPU",
+      "takes the fastest that gives the same values: on a CPU OpenVINO, or eager in float32 where "
+      "Winograd's convolutions spare 40 % of the multiplications",
       choices());
     v("quantization",
       quantization,

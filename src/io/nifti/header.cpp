@@ -385,9 +385,8 @@ void set_geometry(const Geometry& geometry, NiftiHeader& header) {
   }
   if (!geometry.has_affine()) return;
   const bool is_guess = !geometry.is_placed();
-  if (is_guess && are_alike(affine, guessed_affine(header, sides)))
-    return;  // so will readers
-             // guess
+  // Readers will guess the same.
+  if (is_guess && are_alike(affine, guessed_affine(header, sides))) return;
   const bool is_other = geometry.qform_affine != std::array<double, 12>{};
   const int qform = is_guess ? 1 : geometry.qform;
   if (qform > 0 && set_qform(is_other ? in_unit(geometry.qform_affine) : affine, header))

@@ -152,7 +152,7 @@ std::string FundusFiles::write_table() {
   record_.read();
   for (const auto& [name, image] : added_)
     if (record_.lines().count(name) == 0)
-      throw IoError(fmt::format("{}/fundus.jsonl: not a line that {} wrote", folder_, image));
+      throw IoError(fmt::format("{}/fundus.jsonl: no line for {}", folder_, image));
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, line] : record_.lines()) {
     try {

@@ -224,7 +224,7 @@ Node DoneRecord::line(const std::string& name,
     } catch (const Error&) {  // changed since
     }
   }
-  throw IoError(fmt::format("{}: not a line that {} wrote", own_, image));
+  throw IoError(fmt::format("{}: no line for {}", own_, image));
 }
 
 ResultFiles DoneRecord::outdated(const std::string& name, const ResultFiles& files) const {

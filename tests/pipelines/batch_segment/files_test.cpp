@@ -117,8 +117,9 @@ TEST(SegmentFiles, ALineOfOtherSettingsIsNoResult) {
   SegmentFiles files(folder.path(), settings_of("other settings"), false);
   files.write(a);
   std::ofstream(folder / "segmented.jsonl") << record;  // as where the disk had no room for more
-  EXPECT_NE(message_of<IoError>([&] { files.finish({a.input}); }).find("segmented.jsonl: no line"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of<IoError>([&] { files.finish({a.input}); }).find("segmented.jsonl: no line for"),
+      std::string::npos);
 }
 
 TEST(SegmentFiles, AViewWithAnotherDetectorIsNotDone) {

@@ -21,6 +21,7 @@ struct WinogradKernels {
     float* pixels;  // the first one
     int64_t plane_step, row_step, pixel_step;
     int64_t planes, rows, columns;
+    bool past_caches;  // the values aren't needed soon; pixels are aligned to 64 bytes
   };
   /// Where the weights of one input and output channel lie, and the steps to others.
   struct Weights {

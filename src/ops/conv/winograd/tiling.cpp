@@ -126,7 +126,9 @@ Triple Tiling::patch(const Position& tile) const {
   return first;
 }
 
-WinogradKernels::Tile Tiling::tile(const Position& tile, const Pixels& output) const {
+WinogradKernels::Tile Tiling::tile(const Position& tile,
+                                   const Pixels& output,
+                                   bool past_caches) const {
   const auto present = [&](std::size_t side) {
     return std::min(sizes_[side], out_[side] - tile.first[side]);
   };
@@ -136,7 +138,8 @@ WinogradKernels::Tile Tiling::tile(const Position& tile, const Pixels& output) c
           output.steps[2],
           present(0),
           present(1),
-          present(2)};
+          present(2),
+          past_caches};
 }
 
 }  // namespace cytra::ops::cpu

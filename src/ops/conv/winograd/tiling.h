@@ -76,7 +76,7 @@ class Tiling {
   /// The first pixel of a tile's patch in the input.
   Triple patch(const Position& tile) const;
   /// The tile of `output` to write.
-  WinogradKernels::Tile tile(const Position& tile, const Pixels& output) const;
+  WinogradKernels::Tile tile(const Position& tile, const Pixels& output, bool past_caches) const;
 
  private:
   int64_t samples_;

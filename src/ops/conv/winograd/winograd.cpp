@@ -33,28 +33,32 @@ bool fits(const at::Tensor& x, const at::Tensor& weight, const ConvOptions& opti
   return winograd_kernels() != nullptr;
 }
 
-/// Whether it takes less time, in multiplications of a direct convolution. Measured on Zen 4 and
-/// Zen 5 (docs/benchmarks.md, "conv").
-bool is_faster(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef padding) {
+/// What a convolution costs, in multiplications of a direct one.
+struct Costs {
+  double direct, winograd;
+};
+
+/// Estimates the costs. Measured on Zen 4 and Zen 5 (docs/benchmarks.md, "conv").
+Costs costs_of(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef padding) {
   constexpr double kTransform = 20, kWeight = 80;  // of a value, to or from a point
-  constexpr double kMargin = 1.15;
-  Triple out{1, 1, 1};
+  Triple sides{1, 1, 1};
   for (int64_t side = 2; side < x.dim(); ++side) {
     const auto i = static_cast<std::size_t>(side);
-    out[i + 3 - static_cast<std::size_t>(x.dim())] =
+    sides[i + 3 - static_cast<std::size_t>(x.dim())] =
         x.size(side) + 2 * padding[i - 2] + 1 - weight.size(side);
   }
-  const Tiling tiling(x.size(0), out, triple(padding, 0), is_flat(weight));
-  const auto in = static_cast<double>(weight.size(1)), of_out = static_cast<double>(weight.size(0)),
+  const Tiling tiling(x.size(0), sides, triple(padding, 0), is_flat(weight));
+  const auto out = static_cast<double>(weight.size(0)), in = static_cast<double>(weight.size(1)),
              points = static_cast<double>(tiling.points()),
              tiles = static_cast<double>(tiling.tiles()),
-             values = static_cast<double>(x.size(0) * out[0] * out[1] * out[2]);
+             pixels = static_cast<double>(x.size(0) * sides[0] * sides[1] * sides[2]);
   // What is prepared of constant weights does not count, so that it holds for any batch.
   const double of_weights = ConstantWeights::active() != nullptr ? 0 : kWeight;
-  const double winograd =
-      points * (tiles * (in * of_out + kTransform * (in + of_out)) + of_weights * in * of_out);
-  return kMargin * winograd < values * static_cast<double>(weight.numel());
+  return {pixels * static_cast<double>(weight.numel()),
+          points * (tiles * (in * out + kTransform * (in + out)) + of_weights * in * out)};
 }
+
+thread_local double spared = 0;
 
 /// The points of a weight, as [panel][point][input channel][channel of the panel], with kStagger
 /// values between points.
@@ -79,6 +83,8 @@ at::Tensor weight_points(const WinogradKernels& kernels,
   });
   return result;
 }
+
+constexpr std::size_t kCacheBytes = 16'000'000;  // that are likely to be read again from a cache
 
 /// Convolves with a weight, or with the turned one that leads gradients back.
 at::Tensor convolve(const at::Tensor& given,
@@ -109,6 +115,7 @@ at::Tensor convolve(const at::Tensor& given,
   const float* const of_weights = prepared.const_data_ptr<float>();
   const float* const shift = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   const PixelBoxes patches(input, tiling.patch_sizes());
+  const bool past_caches = y.nbytes() > kCacheBytes;
   // A block's points stay in a second-level cache.
   const int64_t most = (tiling.depth().in == 1 ? 48 : 24) / step * step;
   at::parallel_for(0, tiling.tiles(), step, [&](int64_t first, int64_t last) {
@@ -135,7 +142,8 @@ at::Tensor convolve(const at::Tensor& given,
                            panel);
         }
         for (int64_t t = 0; t < tiles; ++t) {
-          WinogradKernels::Tile tile = tiling.tile(positions[static_cast<std::size_t>(t)], output);
+          WinogradKernels::Tile tile =
+              tiling.tile(positions[static_cast<std::size_t>(t)], output, past_caches);
           tile.pixels += p * panel;
           transforms.output(out_points + t * panel,
                             out_step,
@@ -152,9 +160,17 @@ at::Tensor convolve(const at::Tensor& given,
 }  // namespace
 
 bool uses_winograd(const at::Tensor& x, const at::Tensor& weight, const ConvOptions& options) {
+  constexpr double kMargin = 1.15;
   const device::ConvAlgorithm algorithm = device::conv_algorithm();
-  return algorithm != device::ConvAlgorithm::direct && fits(x, weight, options) &&
-         (algorithm == device::ConvAlgorithm::winograd || is_faster(x, weight, options.padding));
+  if (algorithm == device::ConvAlgorithm::direct || !fits(x, weight, options)) return false;
+  const auto [direct, winograd] = costs_of(x, weight, options.padding);
+  if (algorithm == device::ConvAlgorithm::automatic && kMargin * winograd > direct) return false;
+  spared += direct - winograd;
+  return true;
+}
+
+double spared_multiplications() {
+  return spared;
 }
 
 at::Tensor winograd(const at::Tensor& x,

@@ -16,6 +16,9 @@ namespace cytra::ops::cpu {
 /// by an estimate from the shapes alone.
 bool uses_winograd(const at::Tensor& x, const at::Tensor& weight, const ConvOptions& options);
 
+/// The multiplications that this thread's convolutions have been spared, by that estimate.
+double spared_multiplications();
+
 /// The convolution of tensors that uses_winograd() accepts.
 /// Shape: x (N,C,[D,]H,W), weight (K,C,[d,]3,3), bias (K) or undefined; padding of 0 or 1 per side
 /// -> (N,K,[D',]H',W') in x's memory format.

@@ -1,0 +1,10 @@
+# cmake -DALONE=PROGRAM -DWITH_CYTRA=PROGRAM -P compare.cmake: both must print the same.
+foreach(program ALONE WITH_CYTRA)
+  execute_process(COMMAND ${${program}} OUTPUT_VARIABLE ${program}_output RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${${program}} ended with ${result}")
+  endif()
+endforeach()
+if(NOT ALONE_output MATCHES "threads 2" OR NOT ALONE_output STREQUAL WITH_CYTRA_output)
+  message(FATAL_ERROR "torch without Cytra:\n${ALONE_output}\nwith Cytra:\n${WITH_CYTRA_output}")
+endif()
