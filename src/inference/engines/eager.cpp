@@ -13,7 +13,17 @@ class Eager final : public FixedEngine {
       : model_(model), precision_(precision_of(options)) {}
   std::vector<Tensor> run(const Tensor& windows) override {
     const ops::ConstantWeights::Scope constant(weights_);
-    return forward_with(model_, precision_, windows);
+    if (!model_.device.is_cpu()) return forward_with(model_, precision_, windows);
+    std::vector<std::vector<Tensor>> parts;  // by output
+    for (const Tensor& some : windows.split(windows_at_once(windows))) {
+      std::vector<Tensor> outputs = forward_with(model_, precision_, some);
+      parts.resize(outputs.size());
+      for (std::size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(std::move(outputs[i]));
+    }
+    std::vector<Tensor> outputs;
+    for (std::vector<Tensor>& part : parts)
+      outputs.push_back(part.size() == 1 ? std::move(part[0]) : at::cat(part));
+    return outputs;
   }
   std::string text() const override { return "eager, " + name_of(precision_.compute); }
   bool takes_any_size() const override { return true; }

@@ -1,5 +1,7 @@
 #include "inference/engines/entry.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
@@ -21,6 +23,11 @@ device::Precision precision_of(const EngineOptions& options) {
   precision.is_mixed = precision.compute != at::kFloat;
   precision.parameters = at::kFloat;
   return precision;
+}
+
+int64_t windows_at_once(const Tensor& windows) {
+  constexpr int64_t kVoxels = 1 << 15;  // measured with DynUNet, 32^2 to 256^2 and 32^3 to 96^3
+  return std::clamp<int64_t>(kVoxels / windows[0][0].numel(), 1, windows.size(0));
 }
 
 std::vector<Tensor> forward_with(const EngineModel& model,

@@ -53,6 +53,9 @@ device::Precision precision_of(const EngineOptions& options);
 std::vector<Tensor> forward_with(const EngineModel& model,
                                  const device::Precision& precision,
                                  const Tensor& windows);
+/// The number of windows (S,C,[D,]H,W) that a CPU runs at once, at most S: fewer need less memory
+/// and are as fast, or faster, until the smallest layers have too little work.
+int64_t windows_at_once(const Tensor& windows);
 /// The name of a type: "float32". It is inline, as a module that is loaded needs it, too.
 inline std::string name_of(c10::ScalarType type) {
   return type == c10::kFloat      ? "float32"

@@ -35,11 +35,6 @@ Function of_module(const char* name) {
   return function;
 }
 
-/// The voxels of one inference: fewer windows need less memory and are as fast, or faster, until
-/// the smallest layers have too little work (measured with DynUNet, 32^2 to 256^2 and 32^3 to
-/// 96^3).
-constexpr int64_t kVoxelsOfInference = 1 << 15;
-
 int rank_openvino(const EngineModel& model, const EngineOptions&) {
   return model.device.is_cpu() ? 20 : 0;
 }
@@ -49,8 +44,7 @@ std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
                                            const Tensor& example) {
   if (!model.device.is_cpu()) throw EngineUnfit("OpenVINO runs models on a CPU alone here", false);
   const auto make = of_module<OpenVinoEngine>(kOpenVinoEngine);
-  const int64_t windows = example.size(0), voxels = example[0][0].numel();
-  const int64_t count = std::clamp<int64_t>(kVoxelsOfInference / voxels, 1, windows);
+  const int64_t count = windows_at_once(example);
   OpenVinoTask task;
   task.torchscript = [&] {
     if (model.torchscript) return model.torchscript();
@@ -61,7 +55,7 @@ std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
   };
   task.shape = example.sizes().vec();
   task.shape[0] = count;
-  task.at_once = std::min<int64_t>(at::get_num_threads(), (windows + count - 1) / count);
+  task.at_once = std::min<int64_t>(at::get_num_threads(), (example.size(0) + count - 1) / count);
   task.type = precision_of(options).compute;
   task.cache_folder = cache_folder();
   task.fingerprint = model.fingerprint;

@@ -40,7 +40,7 @@ struct Costs {
 
 /// Estimates the costs. Measured on Zen 4 and Zen 5 (docs/benchmarks.md, "conv").
 Costs costs_of(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef padding) {
-  constexpr double kTransform = 20, kWeight = 80;  // of a value, to or from a point
+  constexpr double kTransform = 20, kWeight = 120;  // of a value, to or from a point
   Triple sides{1, 1, 1};
   for (int64_t side = 2; side < x.dim(); ++side) {
     const auto i = static_cast<std::size_t>(side);
