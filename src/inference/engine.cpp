@@ -15,6 +15,7 @@
 #include "base/foreign_call.h"
 #include "base/log.h"
 #include "device/backend.h"
+#include "device/convolution.h"
 #include "device/error.h"
 #include "inference/engines/entry.h"
 #include "nn/flop_counter.h"
@@ -250,11 +251,10 @@ bool is_eager_faster(const EngineModel& model,
                      const Tensor& example) {
   constexpr double kLeast = 0.4;  // of all; measured: docs/benchmarks.md, "inference"
   if (!model.device.is_cpu() || precision_of(options).compute != at::kFloat ||
-      options.quantization != "none")
+      options.quantization != "none" || model.torchscript ||  // it has torch's convolutions
+      device::conv_algorithm() == device::ConvAlgorithm::direct)
     return false;
   const c10::InferenceMode inference_mode;
-  std::optional<ForeignCall> call;
-  if (model.torchscript) call.emplace();
   ops::ConstantWeights weights;
   const ops::ConstantWeights::Scope constant(weights);
   const double before = ops::cpu::spared_multiplications();
@@ -309,9 +309,9 @@ std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     const EngineOptions& options,
                                     const Tensor& example) {
   expect_engine(options, model.device);
-  if (options.backend == "auto" && is_eager_faster(model, options, example))
-    return attempt("eager", model, options, example);
   const std::vector<std::string> names = candidates(model, options);
+  if (names.size() > 1 && is_eager_faster(model, options, example))
+    return attempt("eager", model, options, example);
   for (const std::string& name : names) {
     if (name == "eager") return attempt(name, model, options, example);
     std::string why;

@@ -5,7 +5,11 @@
 #include <thread>
 
 #include "base/error.h"
+#include "config/registry.h"
+#include "device/convolution.h"
 #include "inference/engines/entry.h"
+#include "nn/model.h"
+#include "ops/conv/winograd/kernels.h"
 #include "tests/inference/small_model.h"
 #include "tests/support/message_of.h"
 
@@ -170,6 +174,31 @@ TEST(Engine, RefusesWhatItCannotDo) {
   options.quantization = "int8";
   EXPECT_THROW(inference::make_engine(small.engine_model(), options, small.windows(1)),
                ConfigError);
+}
+
+/// A network of 3x3 convolutions with 32 channels.
+TEST(Engine, AutoIsEagerWhereWinogradsConvolutionsSpareEnough) {
+  if (ops::cpu::winograd_kernels() == nullptr) GTEST_SKIP() << "a processor without AVX2";
+  at::manual_seed(1);
+  const auto model = make<nn::Model>(
+      "{_target_: DynUNet, filters: [32, 32], strides: [1, 2], kernel_size: [3, 3], "
+      "upsample_kernel_size: [2]}");
+  model->eval();
+  for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
+  nn::place(*model, at::kCPU);
+  inference::EngineModel forward;
+  forward.forward = [&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; };
+  const at::Tensor windows = at::randn({3, 1, 64, 64}), others = at::randn({2, 1, 48, 80});
+  const auto engine = inference::make_engine(forward, options_of("auto"), windows);
+  EXPECT_EQ(engine->text(), "eager, float32");
+  for (const at::Tensor& some : {windows, others, windows}) {
+    const at::Tensor values = engine->run(some)[0];
+    device::set_conv_algorithm(device::ConvAlgorithm::direct);
+    const at::Tensor exact = (*model)(some);
+    device::set_conv_algorithm(device::ConvAlgorithm::automatic);
+    EXPECT_LT(test::max_difference(values, exact), 1e-4 * exact.abs().max().item<double>());
+    EXPECT_GT(test::max_difference(values, exact), 0);
+  }
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct Costs {
   double direct, winograd;
 };
 
-/// Estimates the costs. Measured on Zen 4 and Zen 5 (docs/benchmarks.md, "conv").
+/// Estimates the costs. Measured on a Zen 4 (docs/benchmarks.md, "conv").
 Costs costs_of(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef padding) {
   constexpr double kTransform = 20, kWeight = 120;  // of a value, to or from a point
   Triple sides{1, 1, 1};
