@@ -16,6 +16,7 @@
 #include "nn/flop_counter.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
+#include "ops/conv/winograd/winograd.h"
 
 namespace cytra::nn {
 namespace {
@@ -181,7 +182,10 @@ Summary summarize(Model& model, const std::vector<int64_t>& shape, int64_t max_d
     for (const Entry& entry : measure(model, shape)) checkpointed.push_back(entry.row.kept_bytes);
   }
   model.settings.gradient_checkpointing = false;
+  const double spared_before = ops::cpu::spared_multiplications();
   std::vector<Entry> entries = measure(model, shape);
+  summary.spared_flops =
+      static_cast<int64_t>(2 * (ops::cpu::spared_multiplications() - spared_before));
   for (std::size_t e = 0; e < entries.size(); ++e) {
     SummaryRow& row = entries[e].row;
     if (max_depth >= 0 && row.depth > max_depth) continue;
@@ -217,10 +221,14 @@ std::string to_text(const Summary& summary) {
                       bytes(summary.parameter_bytes),
                       bytes(summary.gradient_bytes),
                       bytes(summary.optimizer_bytes));
-  text += fmt::format("forward pass of {}: {} FLOPs, keeps {} for the backward pass",
-                      fmt::join(summary.shape, "x"),
-                      format_count(model.flops),
-                      bytes(model.kept_bytes));
+  text += fmt::format(
+      "forward pass of {}: {} FLOPs, ", fmt::join(summary.shape, "x"), format_count(model.flops));
+  if (summary.spared_flops > 0) {
+    text += fmt::format(
+        "{:.0f} % of them spared by Winograd's convolutions, ",
+        100 * static_cast<double>(summary.spared_flops) / static_cast<double>(model.flops));
+  }
+  text += fmt::format("keeps {} for the backward pass", bytes(model.kept_bytes));
   if (checkpointing && model.kept_bytes > 0) {
     text += fmt::format(
         "\nwith gradient_checkpointing {} ({:.0f} % less), and one block while it is computed "

@@ -6,7 +6,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/registry.h"
+#include "device/convolution.h"
 #include "nn/model.h"
+#include "ops/conv/winograd/kernels.h"
 #include "tests/support/at_least.h"
 #include "tests/support/golden.h"
 
@@ -117,6 +119,21 @@ TEST(Summary, CountsWhatAutogradKeeps) {
   EXPECT_EQ(summary.rows.at(0).checkpointed_bytes, 0);
   EXPECT_EQ(summary.gradient_bytes, summary.parameter_bytes);
   EXPECT_EQ(summary.optimizer_bytes, 2 * summary.parameter_bytes);
+}
+
+TEST(Summary, TellsWhatWinogradsConvolutionsSpare) {
+  const auto model = small_model(false);
+  const auto text = [&](device::ConvAlgorithm algorithm) {
+    device::set_conv_algorithm(algorithm);
+    const std::string all = to_text(summarize(*model, {1, 1, 64, 64}, 0));
+    device::set_conv_algorithm(device::ConvAlgorithm::automatic);
+    return all;
+  };
+  EXPECT_EQ(text(device::ConvAlgorithm::direct).find("Winograd"), std::string::npos);
+  const bool is_there = ops::cpu::winograd_kernels() != nullptr;
+  EXPECT_EQ(text(device::ConvAlgorithm::winograd).find(" % of them spared by Winograd's") !=
+                std::string::npos,
+            is_there);
 }
 
 TEST(Summary, TellsWhatCheckpointingSaves) {
