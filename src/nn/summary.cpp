@@ -225,7 +225,7 @@ std::string to_text(const Summary& summary) {
       "forward pass of {}: {} FLOPs, ", fmt::join(summary.shape, "x"), format_count(model.flops));
   if (summary.spared_flops > 0) {
     text += fmt::format(
-        "{:.0f} % of them spared by Winograd's convolutions, ",
+        "{:.0f} % spared by Winograd's convolutions, ",
         100 * static_cast<double>(summary.spared_flops) / static_cast<double>(model.flops));
   }
   text += fmt::format("keeps {} for the backward pass", bytes(model.kept_bytes));
