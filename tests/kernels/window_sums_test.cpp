@@ -137,7 +137,8 @@ TEST_P(WindowFinishKernel, EqualsAten) {
   const auto [kind, type] = GetParam();
   for (const int64_t classes : {1, 2, 5}) {
     at::manual_seed(classes);
-    const int64_t rows = 7, width = 13, made = kind == Kind::argmax ? 1 : classes;
+    const int64_t rows = 7, width = 13,
+                  made = kind == Kind::argmax || kind == Kind::entropy ? 1 : classes;
     const at::Tensor sums = at::randn({classes, rows + 2, width}) * 4,
                      weights = at::rand({rows, width}) + 0.5;
     const at::Tensor out = at::zeros({made, rows, width}, type);
@@ -162,7 +163,10 @@ TEST_P(WindowFinishKernel, EqualsAten) {
                           : kind == Kind::sigmoid ? logits.sigmoid()
                           : kind == Kind::softmax ? logits.softmax(0)
                           : kind == Kind::argmax  ? logits.argmax(0, true)
-                                                  : (logits > 0.3).to(at::kFloat);
+                          : kind == Kind::entropy ? at::special_entr(logits.softmax(0)).sum(0, true)
+                          : kind == Kind::binary_entropy ? at::special_entr(logits.sigmoid()) +
+                                                               at::special_entr((-logits).sigmoid())
+                                                         : (logits > 0.3).to(at::kFloat);
     const bool is_byte = type == at::kByte && (kind == Kind::sigmoid || kind == Kind::softmax);
     if (is_byte) expected = (expected * 255 + 0.5).floor();
     const double most = (out.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>();
@@ -186,7 +190,9 @@ INSTANTIATE_TEST_SUITE_P(,
                                          std::tuple(Finish::Kind::argmax, at::kByte),
                                          std::tuple(Finish::Kind::argmax, at::kUInt16),
                                          std::tuple(Finish::Kind::argmax, at::kInt),
-                                         std::tuple(Finish::Kind::threshold, at::kByte)));
+                                         std::tuple(Finish::Kind::threshold, at::kByte),
+                                         std::tuple(Finish::Kind::entropy, at::kFloat),
+                                         std::tuple(Finish::Kind::binary_entropy, at::kFloat)));
 
 TEST(WindowFinishKernels, RefusesATypeThatItLacks) {
   CudaFinish task{};

@@ -140,6 +140,8 @@ struct FinishPass {
     T* to = out + row * out_row_stride + x;
     if (kind == Finish::Kind::argmax) {
       *to = static_cast<T>(voxel.argmax(x));
+    } else if (kind == Finish::Kind::entropy) {
+      *to = static_cast<T>(voxel.entropy(x));
     } else {
       Voxel<float>::Softmax softmax{};
       if (kind == Finish::Kind::softmax) softmax = voxel.softmax(x);
@@ -147,7 +149,8 @@ struct FinishPass {
         const float value = kind == Finish::Kind::logits    ? voxel.logit(k, x)
                             : kind == Finish::Kind::sigmoid ? voxel.sigmoid(k, x)
                             : kind == Finish::Kind::softmax ? voxel.probability(k, x, softmax)
-                                                            : voxel.above(k, x, cut);
+                            : kind == Finish::Kind::binary_entropy ? voxel.binary_entropy(k, x)
+                                                                   : voxel.above(k, x, cut);
         *to = static_cast<T>(value * scale + half);
       }
     }

@@ -66,10 +66,20 @@ void accumulate(const at::Tensor& values,
 
 /// What is made of sums.
 struct Finish {
-  enum class Kind { logits, sigmoid, softmax, argmax, threshold } kind = Kind::logits;
+  enum class Kind {
+    logits,
+    sigmoid,
+    softmax,
+    argmax,
+    threshold,
+    entropy,        // of the softmax, in nats: 0 to log K
+    binary_entropy  // of each sigmoid: 0 to log 2
+  } kind = Kind::logits;
   double threshold = 0.5;            // of the probability, for Kind::threshold
   at::ScalarType type = at::kFloat;  // of the result; uint8 of sigmoid and softmax: round(255 p)
-  int64_t channels(int64_t classes) const { return kind == Kind::argmax ? 1 : classes; }
+  int64_t channels(int64_t classes) const {
+    return kind == Kind::argmax || kind == Kind::entropy ? 1 : classes;
+  }
 };
 
 /// Divides rows [begin, end) of the sums by their windows' weights and finishes them, in one pass.
@@ -85,7 +95,7 @@ void finish_rows(const at::Tensor& sums,
                  const at::Tensor& bad);
 
 /// sums (N,K,...) / weights (1,1,...) (undefined: already divided), then `finish`, in one pass ->
-/// (N,K,...) of finish.type; argmax (N,1,...), of equal ones the first. Float32.
+/// (N,K,...) of finish.type; entropy (N,1,...), and argmax, of equal ones the first. Float32.
 at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finish& finish);
 
 }  // namespace cytra::ops

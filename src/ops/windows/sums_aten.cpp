@@ -229,6 +229,12 @@ void finish_voxels(const at::Tensor& sums,
     case Finish::Kind::threshold:
       value = logits.gt(cut);
       break;
+    case Finish::Kind::entropy:
+      value = at::special_entr(logits.softmax(0)).sum(0, /*keepdim=*/true);
+      break;
+    case Finish::Kind::binary_entropy:
+      value = at::special_entr(logits.sigmoid()) + at::special_entr(logits.neg().sigmoid());
+      break;
   }
   const bool is_share =
       finish.kind == Finish::Kind::sigmoid || finish.kind == Finish::Kind::softmax;

@@ -28,6 +28,14 @@ TEST(Finish, EqualsAten) {
       // A logit's last bit, by which divisions on two processors differ, moves a class's share.
       const double bit = logits.abs().max().item<double>() * 0x1p-23;
       EXPECT_LT(test::max_difference(softmax, logits.softmax(1)), 1e-6 + bit);
+      const at::Tensor exact = logits.to(at::kDouble);
+      EXPECT_LT(test::max_difference(ops::finish(sums, divisor, {Finish::Kind::entropy}),
+                                     at::special_entr(exact.softmax(1)).sum(1, true)),
+                1e-5 + 8 * bit);
+      EXPECT_LT(test::max_difference(
+                    ops::finish(sums, divisor, {Finish::Kind::binary_entropy}),
+                    at::special_entr(exact.sigmoid()) + at::special_entr((-exact).sigmoid())),
+                1e-6);
       const at::Tensor classes = ops::finish(sums, divisor, {Finish::Kind::argmax, 0.5, at::kInt});
       EXPECT_TRUE(classes.equal(sums.argmax(1, true).to(at::kInt)));
       const at::Tensor mask = ops::finish(sums, divisor, {Finish::Kind::threshold, 0.7, at::kByte});
@@ -50,6 +58,21 @@ TEST(Finish, KeepsExtremes) {
   EXPECT_LT(test::max_difference(sigmoid, sums.sigmoid()), 1e-7);
   EXPECT_TRUE(ops::finish(sums, {}, {Finish::Kind::sigmoid, 0.5, at::kByte})
                   .equal((sums.sigmoid() * 255).round().to(at::kByte)));
+}
+
+TEST(Finish, EntropiesAreThoseOfScipy) {
+  // scipy.stats.entropy([0.7, 0.2, 0.1]), entropy of 4 equal ones, of one that is certain
+  const auto entropy = [](const at::Tensor& shares) {
+    return ops::finish(shares.log().reshape({1, shares.numel(), 1}), {}, {Finish::Kind::entropy})
+        .item<double>();
+  };
+  EXPECT_NEAR(entropy(at::tensor({0.7F, 0.2F, 0.1F})), 0.801818553255, 1e-6);
+  EXPECT_NEAR(entropy(at::full({4}, 0.25F)), std::log(4), 1e-6);
+  EXPECT_NEAR(entropy(at::tensor({1.F, 1e-37F})), 0, 1e-7);
+  const at::Tensor logits = at::tensor({0.F, 100.F, -100.F, 1e30F}).reshape({1, 1, 4});
+  EXPECT_LT(test::max_difference(ops::finish(logits, {}, {Finish::Kind::binary_entropy}),
+                                 at::tensor({0.69314718F, 0.F, 0.F, 0.F}).reshape({1, 1, 4})),
+            1e-7);
 }
 
 TEST(Finish, RefusesTypesThatValuesDoNotHave) {
