@@ -97,6 +97,10 @@ Forward then(const Forward& forward, const Turn& change) {
 
 }  // namespace
 
+bool TtaOptions::is_plain() const {
+  return mirror_axes.empty() && !rotate90 && scales == TtaOptions().scales;
+}
+
 void TtaOptions::check() const {
   if (scales.empty())
     throw ConfigError("scales: expected at least one; [1] means the image's own size only");
@@ -105,13 +109,21 @@ void TtaOptions::check() const {
 Forward averaged(std::vector<Forward> members,
                  const TtaOptions& options,
                  const std::vector<int64_t>& divisor,
-                 bool exclusive) {
+                 bool exclusive,
+                 bool variance) {
   const auto dims = static_cast<int64_t>(divisor.size());
-  const bool of_probabilities = options.average == "probabilities";
+  const bool of_probabilities = options.average == "probabilities" || variance;
+  if (variance && members.size() == 1 && options.is_plain()) {
+    throw ConfigError(
+        "predict.save=variance: there is one prediction; expected several: tta.dropout_samples, "
+        "tta.mirror_axes, tta.rotate90, tta.scales or several checkpoints");
+  }
   if (of_probabilities) {
     for (Forward& member : members) {
       member = then(member, [=](const at::Tensor& logits) {
-        return exclusive ? at::softmax(logits, 1, at::kFloat) : logits.to(at::kFloat).sigmoid();
+        at::Tensor p =
+            exclusive ? at::softmax(logits, 1, at::kFloat) : logits.to(at::kFloat).sigmoid();
+        return variance ? at::cat({p, p.square()}, 1) : p;
       });
     }
   }
@@ -145,6 +157,12 @@ Forward averaged(std::vector<Forward> members,
     forward = with_turned(forward, turn(1), turn(-1));
   }
   if (!of_probabilities) return forward;
+  if (variance) {
+    return then(forward, [](const at::Tensor& means) {
+      const std::vector<at::Tensor> p = means.chunk(2, 1);  // and the mean square
+      return (p[1] - p[0].square()).clamp_min(0);
+    });
+  }
   return then(forward, [=](const at::Tensor& p) {
     constexpr double kLeast = 1e-30;  // a logit of -69
     return exclusive ? p.clamp_min(kLeast).log() : at::logit(p, 1e-7);

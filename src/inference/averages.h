@@ -14,6 +14,7 @@ struct TtaOptions {
   bool rotate90 = false;
   std::vector<double> scales{1};
   std::string average = "logits";
+  int64_t dropout_samples = 0;
   template <class V>
   void visit(V& v) {
     v("mirror_axes",
@@ -29,8 +30,16 @@ struct TtaOptions {
       "what is averaged, here and over several checkpoints: logits, as nnU-Net does, or "
       "probabilities",
       {"logits", "probabilities"});
+    v("dropout_samples",
+      dropout_samples,
+      "the mean over so many passes in which the network's dropout drops values, too (Monte Carlo "
+      "dropout); 0: one pass without",
+      0,
+      10000);
   }
   void check() const;
+  /// Whether windows are predicted as they are, and nothing else.
+  bool is_plain() const;
 };
 
 /// The mean of the members' outputs for the same windows, output by output, in float32, summed in
@@ -41,12 +50,15 @@ Forward mean_of(std::vector<Forward> members);
 LoadedModel mean_of(std::vector<LoadedModel> models);
 
 /// The mean of the members with test-time augmentation; for a symmetric image it is exactly
-/// symmetric. Sides of resized windows are multiples of `divisor` (one per spatial dimension). The
-/// mean is taken of probabilities, a softmax over channels that are `exclusive`, else logistic
-/// functions, and returned as their logits. Throws: ConfigError for axes that windows do not have.
+/// symmetric. Sides of resized windows are multiples of `divisor` (one per spatial dimension).
+/// The mean of probabilities, a softmax over channels that are `exclusive`, else logistic
+/// functions, is returned as their logits; with `variance` it is their population variance over
+/// all that is averaged. Throws: ConfigError for axes that windows do not have, and where the
+/// variance is asked of a single prediction.
 Forward averaged(std::vector<Forward> members,
                  const TtaOptions& options,
                  const std::vector<int64_t>& divisor,
-                 bool exclusive);
+                 bool exclusive,
+                 bool variance = false);
 
 }  // namespace cytra::inference

@@ -26,6 +26,14 @@ bool Decoder::gives_labels() const {
   });
 }
 
+bool Decoder::is_uncertainty(const std::string& form) {
+  return form == "entropy" || form == "variance";
+}
+
+bool Decoder::gives_labels(const std::string& form) const {
+  return gives_labels() && !is_uncertainty(form);
+}
+
 metrics::Metric::Input Decoder::compares_as() const {
   const bool are_labels = gives_labels() || !steps(forms().front()).empty();
   return are_labels ? metrics::Metric::Input::objects : metrics::Metric::Input::values;

@@ -24,7 +24,7 @@ class Decoder {
   static constexpr const char* kKind = "decoder";
   virtual ~Decoder() = default;
   /// The forms of result that it can make of an output, the usual one first: "mask",
-  /// "probability", "logits".
+  /// "probability", "logits"; "entropy" of the probabilities; "variance", which the output then is.
   virtual std::vector<std::string> forms() const = 0;
   /// Converts a model's output (N,K,...) to the units of the result, where it was trained in
   /// others. It is linear in each channel, so that it may come before or after any mean.
@@ -52,6 +52,10 @@ class Decoder {
   /// Whether labels_of() makes labels of a voxel's values: whether one of its forms is labels
   /// without steps.
   bool gives_labels() const;
+  /// Whether a form tells how sure a result is, not what it is.
+  static bool is_uncertainty(const std::string& form);
+  /// Whether labels_of() makes labels of this form.
+  bool gives_labels(const std::string& form) const;
   /// Converts values of a form, (C,...), to labels, for overlays and scores. Throws: ConfigError
   /// where only steps make them.
   at::Tensor labels_of(const at::Tensor& values, const std::string& form, double threshold) const;

@@ -104,6 +104,10 @@ void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
     describe(shape, dtype);
     has_info_ = true;
   }
+  if (Decoder::is_uncertainty(predictor_.windowed().form)) {
+    sum_ += rows.sum(at::kDouble).item<double>();
+    count_ += static_cast<double>(rows.numel());
+  }
   for (const auto& output : outputs_) output->take(*this, rows);
 }
 
@@ -205,7 +209,8 @@ const ModelInput& ImageResult::image() const {
 }
 
 bool ImageResult::has_labels() const {
-  return result_.is_labels || predictor_.windowed().decoder->gives_labels();
+  return result_.is_labels ||
+         predictor_.windowed().decoder->gives_labels(predictor_.windowed().form);
 }
 
 at::Tensor ImageResult::labels(const at::Tensor& rows) const {

@@ -1,6 +1,7 @@
 #pragma once
 // The result of one image: from the rows that a model makes to the rows and objects that outputs
 // write.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ class ImageResult {
   void run();
   /// The files that the outputs wrote, in their order; valid after finish().
   const ResultFiles& files() const { return files_; }
+  /// The mean of the rows that the outputs got, of a form that is an uncertainty.
+  double mean_uncertainty() const { return sum_ / std::max<double>(1, count_); }
   /// The values to score, (C,[D,]H,W), in the voxels of the model: labels where there are any,
   /// before the first step that makes objects from a mask, or before any step on values.
   const at::Tensor& scored() const { return scored_; }
@@ -94,6 +97,7 @@ class ImageResult {
   at::Tensor scored_;
   io::ImageInfo info_;
   bool has_info_ = false, has_components_ = false;
+  double sum_ = 0, count_ = 0;
   mutable std::optional<ModelInput> image_;  // in the original grid
   ResultFiles files_;
 };

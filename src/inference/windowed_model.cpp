@@ -20,6 +20,7 @@
 #include "device/memory.h"
 #include "inference/device_rows.h"
 #include "inference/windows.h"
+#include "nn/dropout.h"
 #include "nn/model.h"
 
 namespace cytra::inference {
@@ -71,6 +72,10 @@ class EnsembleMember {
  public:
   EnsembleMember(EngineModel model, const EngineOptions& options, std::shared_ptr<Decoder> decoder)
       : model_(std::move(model)), options_(options), decoder_(std::move(decoder)) {}
+  std::vector<Tensor> sample(const Tensor& windows, int64_t number) {
+    const nn::SampleDropout dropping(static_cast<uint64_t>(number));
+    return run(windows);
+  }
   std::vector<Tensor> run(const Tensor& windows) {
     std::vector<Tensor> outputs = engine_for(windows).run(windows);
     outputs.at(0) = decoder_->in_units(outputs[0]);
@@ -98,6 +103,22 @@ namespace {
 
 using Members = std::vector<std::shared_ptr<EnsembleMember>>;
 
+/// The engine's options: samples of dropout need the network's own operations.
+EngineOptions engine_of(const PredictorOptions& options) {
+  EngineOptions engine = options.engine;
+  if (options.tta.dropout_samples == 0) return engine;
+  if ((engine.backend != "auto" && engine.backend != "eager") || engine.quantization != "none") {
+    throw ConfigError(fmt::format(
+        "tta.dropout_samples={}: performance.backend={}, performance.quantization={} have no "
+        "dropout; expected eager (or auto) and none",
+        options.tta.dropout_samples,
+        engine.backend,
+        engine.quantization));
+  }
+  engine.backend = "eager";
+  return engine;
+}
+
 Members members_of(const std::vector<LoadedModel>& models,
                    const EngineOptions& options,
                    c10::Device device) {
@@ -112,9 +133,7 @@ Members members_of(const std::vector<LoadedModel>& models,
 }
 
 void expect_no_turns(const TtaOptions& tta, const Decoder& decoder) {
-  const bool is_plain =
-      tta.mirror_axes.empty() && !tta.rotate90 && tta.scales == TtaOptions().scales;
-  if (is_plain || decoder.turns_with_image()) return;
+  if (tta.is_plain() || decoder.turns_with_image()) return;
   throw ConfigError(
       "tta: this model's values are directions and distances, which have no mean over turned "
       "images; expected no mirror_axes, rotate90 and scales");
@@ -144,24 +163,39 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
       y_key(model.config.get<std::string>("task.y_key", "")),  // a task may have no target
       transforms(transforms_of(model.config, options.inference_args),
                  options.with_target ? "" : y_key),
-      members_(members_of(models, options.engine, device)) {
+      members_(members_of(models, engine_of(options), device)) {
   expect_engine(options.engine, device);
   expect_no_turns(options.tta, *decoder);
   if (options.tracks_places) transforms.track_places();
   model.place(device, device::uses_tensor_cores(options.engine.precision, device));
   std::vector<Forward> runs;
-  for (const auto& member : members_)
-    runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });
+  const int64_t samples = options.tta.dropout_samples;
+  for (const auto& member : members_) {
+    if (samples == 0)
+      runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });
+    for (int64_t s = 0; s < samples; ++s)
+      runs.push_back([=](const at::Tensor& windows) { return member->sample(windows, s); });
+  }
   forward_ = averaged(
       std::move(runs),
       options.tta,
       model.divisor,
-      decoder->gives_labels() && decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax);
+      decoder->gives_labels() && decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax,
+      form == "variance");
   std::vector<int64_t> shape{1, model.in_channels};
   for (const int64_t side : model.fixed_window.empty() ? model.divisor : model.fixed_window)
     shape.push_back(model.fixed_window.empty() ? (31 / side + 2) * side : side);
   const c10::InferenceMode inference_mode;
-  const auto first = [&](const at::Tensor& windows) { return model.forward(windows).at(0); };
+  const auto first = [&](const at::Tensor& windows) {
+    if (samples == 0) return model.forward(windows).at(0);
+    const nn::SampleDropout dropping(0);
+    const at::Tensor output = model.forward(windows).at(0);
+    if (dropping.has_dropped()) return output;
+    throw ConfigError(fmt::format(
+        "tta.dropout_samples={}: the model has no dropout; expected 0, or a model trained with "
+        "some (model.dropout)",
+        samples));
+  };
   planner_ = {window_options(model.config, options.inference_args),
               model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
               measure_cost(first, at::zeros(shape, at::device(device))),

@@ -27,7 +27,7 @@ struct Summary {
   int64_t parameter_bytes = 0;
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;  // of Adam's two moments; SGD's momentum takes half of it
-  int64_t spared_flops = 0;  // of the forward pass's, by Winograd's convolutions; an estimate
+  int64_t spared_flops = 0;     // of the forward pass's, by Winograd's convolutions; an estimate
 };
 
 /// Runs the model once (with gradient_checkpointing twice) on zeros of `shape`, in training mode

@@ -55,6 +55,25 @@ TEST_F(Averages, OfProbabilitiesAreGivenAsTheirLogits) {
   EXPECT_GT(test::max_difference(at::softmax(stored("mirror"), 1), stored("softmax")), 1e-5);
 }
 
+TEST_F(Averages, VarianceIsThatOfAllProbabilities) {
+  const at::Tensor image = stored("in");
+  const auto softmax_of = [&](const at::Tensor& x) { return at::softmax(model_.forward(x)[0], 1); };
+  const at::Tensor all =
+      at::stack({softmax_of(image), softmax_of(image.flip({3})).flip({3})});  // N,S,K,H,W
+  const at::Tensor expected = all.var(0, /*unbiased=*/false);
+  const at::Tensor variance =
+      averaged({model_.forward}, {{1}}, model_.divisor, true, true)(image)[0];
+  EXPECT_GT(expected.max().item<double>(), 1e-5);
+  EXPECT_LT(test::max_difference(variance, expected), 2e-7);
+  const at::Tensor twice =
+      averaged({model_.forward, model_.forward}, {}, model_.divisor, false, true)(image)[0];
+  EXPECT_LT(twice.max().item<double>(), 1e-7);
+  EXPECT_NE(message_of<ConfigError>([&] {
+              averaged({model_.forward}, {}, model_.divisor, true, true);
+            }).find("expected several"),
+            std::string::npos);
+}
+
 TEST_F(Averages, OfASymmetricImageAreExactlySymmetric) {
   const at::Tensor quarter = at::rand({1, 2, 8, 8});
   const at::Tensor half = at::cat({quarter, quarter.flip({3})}, 3);

@@ -22,12 +22,14 @@
 #include "config/run_config.h"
 #include "config/text_of.h"
 #include "device/device.h"
+#include "inference/decoder.h"
 #include "inference/predictor.h"
 #include "inference/windowed_model.h"
 #include "ops/windows/sums.h"
 #include "pipelines/job/own_folder.h"
 #include "pipelines/job/stamp.h"
 #include "pipelines/predict/pipeline.h"
+#include "pipelines/predict/uncertainty_table.h"
 
 namespace cytra::app {
 namespace {
@@ -205,8 +207,9 @@ void add_others(DoneRecord& record, Tally& tally) {
 /// Checks that outputs have the form of the targets. Throws: ConfigError where they do not yet.
 void expect_scored_form(const inference::Predictor& predictor) {
   const std::string usual = predictor.windowed().decoder->forms().front();
-  if (predictor.windowed().decoder->steps(usual).empty() || !predictor.windowed().steps.empty())
-    return;
+  const bool is_scored =
+      predictor.windowed().decoder->steps(usual).empty() || !predictor.windowed().steps.empty();
+  if (is_scored && !inference::Decoder::is_uncertainty(predictor.windowed().form)) return;
   throw ConfigError(
       fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
                   usual,
@@ -272,6 +275,9 @@ void predict_head(OwnProcess& self,
   }
   gather(self.processes, scores, tally);
   log_progress();
+  const std::string& form = by.predictor.windowed().form;
+  if (self.processes.is_first() && inference::Decoder::is_uncertainty(form) && tally.done > 0)
+    tally.results.add("uncertainty", pipelines::write_uncertainty_table(record, folder, form));
 }
 
 /// Writes the figures. It is called at the beginning, too, to find out whether the file can be

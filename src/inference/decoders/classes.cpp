@@ -19,7 +19,9 @@ class ClassDecoder final : public Decoder {
   };
   explicit ClassDecoder(const Options& options) : options_(options) {}
 
-  std::vector<std::string> forms() const override { return {"mask", "probability", "logits"}; }
+  std::vector<std::string> forms() const override {
+    return {"mask", "probability", "logits", "entropy", "variance"};
+  }
   bool is_labels(const std::string& form) const override { return form == "mask"; }
   metrics::Metric::Input compares_as() const override { return metrics::Metric::Input::masks; }
   ops::Finish finish(const std::string& form, double threshold) const override {
@@ -32,6 +34,8 @@ class ClassDecoder final : public Decoder {
       finish.type = are_exclusive && options_.num_classes > 256 ? at::kUInt16 : at::kByte;
     } else if (form == "probability") {
       finish.kind = are_exclusive ? Kind::softmax : Kind::sigmoid;
+    } else if (form == "entropy") {
+      finish.kind = are_exclusive ? Kind::entropy : Kind::binary_entropy;
     }
     return finish;
   }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/options.h"
+#include "nn/dropout.h"
 #include "ops/conv/conv.h"
 
 namespace cytra::nn {
@@ -216,7 +217,7 @@ at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x) {
 }
 
 at::Tensor Dropout::forward(const at::Tensor& x) {
-  return channels_ ? at::feature_dropout(x, p_, is_training()) : at::dropout(x, p_, is_training());
+  return dropout(x, p_, is_training(), channels_);
 }
 
 }  // namespace cytra::nn

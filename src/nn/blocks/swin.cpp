@@ -7,6 +7,8 @@
 
 #include <ATen/ATen.h>
 
+#include "nn/dropout.h"
+
 namespace cytra::nn {
 namespace {
 
@@ -100,17 +102,17 @@ struct SwinStage::Attention : torch::nn::Module {
           .reshape({-1, windows * heads_, count, part.size(-1) / heads_});
     };
     const auto parts = call(*qkv_, x).chunk(3, -1);
-    const at::Tensor attended =
-        at::scaled_dot_product_attention(split(parts[0]),
-                                         split(parts[1]),
-                                         split(parts[2]),
-                                         bias.flatten(0, 1).unsqueeze(0).to(parts[0].scalar_type()),
-                                         is_training() ? attention_drop_ : 0)
-            .reshape({-1, heads_, count, x.size(2) / heads_})
-            .transpose(1, 2)
-            .flatten(2);
+    const at::Tensor attended = at::scaled_dot_product_attention(
+                                    split(parts[0]),
+                                    split(parts[1]),
+                                    split(parts[2]),
+                                    bias.flatten(0, 1).unsqueeze(0).to(parts[0].scalar_type()),
+                                    drops(attention_drop_, is_training()) ? attention_drop_ : 0)
+                                    .reshape({-1, heads_, count, x.size(2) / heads_})
+                                    .transpose(1, 2)
+                                    .flatten(2);
     const at::Tensor y = call(*proj_, attended);
-    return drop_ > 0 ? at::dropout(y, drop_, is_training()) : y;
+    return nn::dropout(y, drop_, is_training());
   }
 
  private:

@@ -7,14 +7,9 @@
 #include <ATen/ATen.h>
 #include <torch/nn/init.h>
 
+#include "nn/dropout.h"
+
 namespace cytra::nn {
-namespace {
-
-at::Tensor dropped(const at::Tensor& x, double share, bool is_training) {
-  return share > 0 ? at::dropout(x, share, is_training) : x;
-}
-
-}  // namespace
 
 Linear::Linear(int64_t in, int64_t out, bool has_bias)
     : weight(register_parameter("weight", at::empty({out, in}))) {
@@ -71,8 +66,8 @@ at::Tensor SelfAttention::forward(const at::Tensor& x) {
   const at::Tensor attended = attend(split_heads(parts[0], heads_),
                                      split_heads(parts[1], heads_),
                                      split_heads(parts[2], heads_),
-                                     is_training() ? dropout_ : 0);
-  return dropped(call(*output, attended), dropout_, is_training());
+                                     drops(dropout_, is_training()) ? dropout_ : 0);
+  return nn::dropout(call(*output, attended), dropout_, is_training());
 }
 
 Mlp::Mlp(const BlockStyle& style, int64_t features, int64_t hidden, double dropout)
@@ -81,8 +76,8 @@ Mlp::Mlp(const BlockStyle& style, int64_t features, int64_t hidden, double dropo
       dropout_(dropout) {}
 
 at::Tensor Mlp::forward(const at::Tensor& x) {
-  const at::Tensor hidden = dropped(at::gelu(call(*first, x)), dropout_, is_training());
-  return dropped(call(*second, hidden), dropout_, is_training());
+  const at::Tensor hidden = nn::dropout(at::gelu(call(*first, x)), dropout_, is_training());
+  return nn::dropout(call(*second, hidden), dropout_, is_training());
 }
 
 TransformerBlock::TransformerBlock(const BlockStyle& style,

@@ -8,6 +8,7 @@
 #include <torch/nn/init.h>
 
 #include "base/error.h"
+#include "nn/dropout.h"
 
 namespace cytra::nn {
 namespace {
@@ -91,7 +92,7 @@ struct VitEncoder::PatchEmbedding : torch::nn::Module {
     const at::Tensor tokens = (linear_ ? call(*linear_, patches(image))
                                        : call(*conv_, image).flatten(2).transpose(1, 2)) +
                               positions_;
-    return dropout_ > 0 ? at::dropout(tokens, dropout_, is_training()) : tokens;
+    return nn::dropout(tokens, dropout_, is_training());
   }
 
  private:

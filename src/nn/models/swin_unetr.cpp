@@ -10,6 +10,7 @@
 #include "nn/blocks/dynunet_block.h"
 #include "nn/blocks/image_model.h"
 #include "nn/blocks/swin.h"
+#include "nn/dropout.h"
 
 namespace cytra::nn {
 namespace {
@@ -123,7 +124,7 @@ class SwinUNETR final : public ImageModel {
   at::Tensor forward(const at::Tensor& image) override {
     at::Tensor x = call(*patches_, image);
     if (patch_norm_) x = call(*patch_norm_, x.movedim(1, -1)).movedim(-1, 1);
-    if (options_.drop_rate > 0) x = at::dropout(x, options_.drop_rate, is_training());
+    x = nn::dropout(x, options_.drop_rate, is_training());
     std::vector<at::Tensor> features{normed(x)};
     for (std::size_t s = 0; s < kStages; ++s) {
       if (options_.use_v2) x = run(before_stages_[s], laid_out(x));

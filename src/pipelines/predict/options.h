@@ -28,9 +28,11 @@ struct PredictOptions {
     v("save",
       save,
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
-      "channel per class or mask; labels: of instances, raw: what they are made of; auto: mask, of "
+      "channel per class or mask; entropy: of the probabilities, in nats; variance: of each "
+      "probability over checkpoints, turned images and dropout; labels: of instances, raw: what "
+      "they are made of; auto: mask, of "
       "a regression its value, of instances labels",
-      {"auto", "mask", "probability", "logits", "value", "labels", "raw"});
+      {"auto", "mask", "probability", "logits", "entropy", "variance", "value", "labels", "raw"});
     v("heads",
       heads,
       "for a model with several heads: those to predict; []: all, each in a folder");

@@ -488,7 +488,11 @@ void PredictPipeline::book(Job& job) {
   if (!job.lapse)
     for (const auto& [kind, path] : job.result->files()) run_.tally.results.add(kind, path);
   record_.remove_outdated(job.name(), job.result->files());
-  record_.add({job.name(), job.id(), job.stamp, job.result->files()});
+  const std::string& form = predictor_.windowed().form;
+  const std::string more = inference::Decoder::is_uncertainty(form)
+                               ? fmt::format(R"({{"{}":{}}})", form, job.result->mean_uncertainty())
+                               : "";
+  record_.add({job.name(), job.id(), job.stamp, job.result->files(), more});
   for (int64_t rank = 0; job.journal && rank < (shares_rows_ ? run_.processes.place().size : 1);
        ++rank)
     ::unlink(job.journal_path(rank).c_str());

@@ -1,0 +1,33 @@
+#include "nn/dropout.h"
+
+#include <utility>
+
+#include <ATen/ATen.h>
+
+namespace cytra::nn {
+namespace {
+
+thread_local SampleDropout* sampling = nullptr;
+
+}  // namespace
+
+SampleDropout::SampleDropout(uint64_t seed) : before_(std::exchange(sampling, this)) {
+  at::manual_seed(seed);
+}
+
+SampleDropout::~SampleDropout() {
+  sampling = before_;
+}
+
+bool drops(double share, bool is_training) {
+  if (share <= 0) return false;
+  if (sampling != nullptr) sampling->has_dropped_ = true;
+  return is_training || sampling != nullptr;
+}
+
+at::Tensor dropout(const at::Tensor& x, double share, bool is_training, bool channels) {
+  if (!drops(share, is_training)) return x;
+  return channels ? at::feature_dropout(x, share, true) : at::dropout(x, share, true);
+}
+
+}  // namespace cytra::nn
