@@ -51,7 +51,8 @@ TEST(Decoder, IsTheTasksOwnOrFollowsItsClasses) {
   const std::string message = message_of<ConfigError>(
       [] { decoder("{num_classes: 2}")->form_of("probabilty", "predict.save"); });
   EXPECT_EQ(message,
-            "predict.save=probabilty: this model gives mask, probability, logits. Did you mean "
+            "predict.save=probabilty: this model gives mask, probability, logits, entropy, "
+            "variance. Did you mean "
             "'probability'?");
 }
 
