@@ -32,12 +32,13 @@ OF_CLASSES = "task.num_classes=3 model.out_channels=3"
 SWEEPS = {
     "experiment": (f"train {SMALL} {TWO_STEPS}", {
         "fundus/vessels": None,  # needs retinas
+        "im2im/classification": None,  # needs classes of images
         # cuDNN's older interface refuses maps of one voxel with channels last, which have two layouts at once
         "detection/cells": "patch_shape=[64,64]",
         "im2im/segmentation_3d": "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]",
     }),
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
-        "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "multi_head": None, "vit": None,  # of experiments
+        "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "image_classifier": None, "multi_head": None, "vit": None,  # of experiments
     }),
     "loss": (f"{TRAIN} {TWO_STEPS}", {
         "cellpose": None, "stardist": None,
