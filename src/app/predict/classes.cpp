@@ -32,7 +32,6 @@ namespace cytra::app {
 namespace {
 
 using config::Node;
-using Phase = pipelines::Tally::Phase;
 
 void expect_plain_classes(const PredictConfig& config) {
   const auto refuse = [](const std::string& option) {
@@ -169,6 +168,7 @@ int predict_classes(cli::Run run, const PredictConfig& config, const inference::
     const data::Source& source = input.sources.at(x_key);
     jobs.push_back({&input, {unique.next(source), source.path, ""}});
   }
+  using Phase = pipelines::Tally::Phase;
   const auto attempt = [&](const ClassJob& job, Phase phase, const auto& work) {
     tally.attempt(job.input->id, phase, config.data.on_error == "fail", work);
   };

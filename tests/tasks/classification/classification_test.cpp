@@ -21,7 +21,7 @@ std::shared_ptr<training::Task> classification(const std::string& options = "") 
       options + "}");
 }
 
-data::Sample labelled(const std::string& word, double value) {
+data::Sample with_word(const std::string& word, double value) {
   data::Sample sample;
   sample.id = word + ".tif";
   sample.tensors["raw"] = at::rand({1, 8, 8}) + value;
@@ -31,7 +31,7 @@ data::Sample labelled(const std::string& word, double value) {
 
 /// The batch that a loader makes of a bright image and a dark one.
 data::Batch labelled_batch(training::Task& task) {
-  std::vector<data::Sample> samples{labelled("dark", 0), labelled("bright", 2)};
+  std::vector<data::Sample> samples{with_word("dark", 0), with_word("bright", 2)};
   Rng rng(0);
   for (data::Sample& sample : samples) task.sample_transform()->apply(sample, rng);
   return data::collate(std::move(samples));
@@ -63,7 +63,7 @@ TEST(ClassificationTask, LearnsWordsOfATable) {
 TEST(ClassificationTask, NamesTheImageWithAnotherWord) {
   const auto task = classification(kNames);
   Rng rng(0);
-  data::Sample sample = labelled("brigt", 0);
+  data::Sample sample = with_word("brigt", 0);
   const std::string message =
       message_of<DataError>([&] { task->sample_transform()->apply(sample, rng); });
   EXPECT_NE(message.find("brigt.tif: 'label' is 'brigt', expected one of dark, bright"),
