@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -32,7 +33,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
  public:
   struct Options : LoaderOptions, FoldOptions {
     std::string path;
-    std::vector<std::string> columns{"raw", "label"};
+    std::vector<std::string> columns{"raw", "label"}, class_names;
     bool recursive = false;
     double valid_fraction = 0.2;
     template <class V>
@@ -42,6 +43,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
         "folder with one folder of images for each class, or with train/, valid/, test/ that have "
         "these");
       v("columns", columns, "names of the image and of its class in a sample");
+      v("class_names", class_names, "the folders, in the order of their classes' numbers");
       v("recursive", recursive, "also images in folders below those of the classes");
       v("valid_fraction",
         valid_fraction,
@@ -66,9 +68,11 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
       throw ConfigError(fmt::format("data.path: {}: no such folder", options_.path));
     const bool is_training = split == Split::train || split == Split::valid;
     const bool is_parted = has_part("train"), has_valid = is_parted && has_part(valid_part());
+    expect_classes(is_parted ? "train" : "");
     if (options_.folds && (is_training || !is_parted)) {
-      return each_class({is_parted ? "train" : "", has_valid ? valid_part() : ""},
-                        [&](auto all) { return of_fold(options_, split, std::move(all)); });
+      std::vector<std::string> parts{is_parted ? "train" : ""};
+      if (has_valid) parts.push_back(valid_part());
+      return each_class(parts, [&](auto all) { return of_fold(options_, split, std::move(all)); });
     }
     if (is_parted && (has_valid || !is_training))
       return each_class({split == Split::valid ? valid_part() : name_of(split)},
@@ -94,6 +98,28 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
       if (!has_part("valid") && has_part(name)) return name;
     return "valid";
   }
+  std::string place_of(const std::string& part) const {
+    return (fs::path(options_.path) / part).string();
+  }
+  /// Throws: ConfigError for folders that are not those of class_names, and for fewer than two.
+  void expect_classes(const std::string& part) const {
+    const std::vector<std::string> folders = folders_in(place_of(part));
+    if (folders.size() < 2) {
+      throw ConfigError(
+          fmt::format("data.path: {}: {}, expected two or more, one for each class",
+                      place_of(part),
+                      folders.empty() ? "no folders in it" : "one folder in it, " + folders[0]));
+    }
+    std::vector<std::string> named = options_.class_names;
+    std::sort(named.begin(), named.end());
+    if (named == folders) return;
+    throw ConfigError(fmt::format(
+        "data.path: {}: the folders {}, but class_names is [{}]; expected class_names=[{}]",
+        place_of(part),
+        fmt::join(folders, ", "),
+        fmt::join(options_.class_names, ", "),
+        fmt::join(folders, ",")));
+  }
   std::vector<Sample> images_of(const std::string& part, const std::string& kind) const {
     const fs::path place = fs::path(options_.path) / part / kind;
     std::vector<Sample> samples;
@@ -107,25 +133,27 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
     return samples;
   }
   /// What `chosen` takes of the images of each class, which are those in `parts` ("": the folder
-  /// itself; further empty ones: none).
+  /// itself).
   template <class Choice>
   std::vector<Sample> each_class(const std::vector<std::string>& parts,
                                  const Choice& chosen) const {
     std::vector<Sample> samples;
-    for (const std::string& kind : folders_in(fs::path(options_.path) / parts[0])) {
+    for (const std::string& kind : folders_in(place_of(parts[0]))) {
       std::vector<Sample> all;
-      for (std::size_t p = 0; p < parts.size(); ++p) {
-        if (p > 0 && parts[p].empty()) continue;
-        std::vector<Sample> more = images_of(parts[p], kind);
+      for (const std::string& part : parts) {
+        std::vector<Sample> more = images_of(part, kind);
         std::move(more.begin(), more.end(), std::back_inserter(all));
       }
-      if (all.empty()) continue;
+      if (all.empty()) {
+        throw DataError(fmt::format("{}: no images in this folder, expected those of the class {}",
+                                    (fs::path(place_of(parts[0])) / kind).string(),
+                                    kind));
+      }
       all = chosen(std::move(all));
       std::move(all.begin(), all.end(), std::back_inserter(samples));
     }
     if (!samples.empty()) return samples;
-    throw DataError(fmt::format("{}: no folders with images, expected one for each class",
-                                (fs::path(options_.path) / parts[0]).string()));
+    throw DataError(fmt::format("{}: no folders of classes", place_of(parts[0])));
   }
   Options options_;
 };
