@@ -89,6 +89,8 @@ void expect_image_model(const Node& model) {
        "hidden patches; expected task=mae (experiment=im2im/mae), or for masks model=seg_vit"},
       {"HieraMAE",
        "hidden patches; expected task=mae (experiment=im2im/mae), or for masks model=seg_vit"},
+      {"ImageClassifier",
+       "classes of images; expected task=classification (experiment=im2im/classification)"},
       {"ViT", "tokens; expected model=unetr, swin_unetr or seg_vit, which make an image of them"},
       {"FCOS", "boxes; expected task=detection (experiment=detection/cells)"},
       {"Sam", "masks of boxes; expected task=promptable (experiment=promptable/cells)"}};

@@ -1,6 +1,7 @@
 // Five folds against nnU-Net's are in datasets_test.cpp.
 #include "data/folds.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -56,6 +57,32 @@ TEST(Folds, ManifestsAreParted) {
   expect_partition(of_file + ", split_column: split", 6);
   EXPECT_EQ(in_fold(of_file + ", split_column: split", 1, data::Split::valid),
             in_fold(of_folder, 1, data::Split::valid));
+}
+
+TEST(Folds, OfAStratifiedTableHaveEachWordAlike) {
+  const test::TmpDir dir;
+  std::string rows = "raw,kind\n";
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = (i % 4 == 0 ? "rare" : "often") + std::to_string(i) + ".tif";
+    touch(dir / name);
+    rows += name + (i % 4 == 0 ? ",rare\n" : ",often\n");
+  }
+  touch(dir / "all.csv", rows);
+  const std::string module =
+      "_target_: DataframeDatamodule, columns: [raw, kind], path: '" + (dir / "all.csv") + "'";
+  expect_partition(module + ", stratify: kind", 12);
+  for (const int fold : {0, 1, 2}) {
+    const auto names = in_fold(module + ", stratify: kind", fold, data::Split::valid);
+    EXPECT_EQ(names.size(), 4U);
+    EXPECT_EQ(
+        std::count_if(
+            names.begin(), names.end(), [](const std::string& name) { return name[0] == 'r'; }),
+        1);
+  }
+  EXPECT_NE(message_of([&] {
+              in_fold(module + ", stratify: sort", 0, data::Split::train);
+            }).find("data.stratify: no column 'sort'"),
+            std::string::npos);
 }
 
 TEST(Folds, FoldersAreParted) {

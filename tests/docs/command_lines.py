@@ -66,9 +66,9 @@ def help_lines(run):
 CONTEXTS = (
     *(f"train experiment={name}" for name in (
         "im2im/segmentation", "im2im/instance", "im2im/multitask", "im2im/labelfree", "im2im/mae", "im2im/nnunet", "im2im/vit_segmentation",
-        "detection/cells", "promptable/cells", "fundus/vessels")),
+        "im2im/classification", "im2im/regression_scalar", "detection/cells", "promptable/cells", "fundus/vessels")),
     *(f"train model={name}" for name in ("unet", "seg_resnet_ds", "residual_encoder_unet", "mednext", "swin_unetr", "hiera_mae")),
-    *(f"train data={name}" for name in ("folder", "nnunet", "decathlon")), "train loss=cross_entropy", "train scheduler=cyclic",
+    *(f"train data={name}" for name in ("folder", "class_folders", "nnunet", "decathlon")), "train loss=cross_entropy", "train scheduler=cyclic",
     "train callbacks=throughput_monitor", "train debug=profiler", "train logger=default", "train optimizer=sgd",
     "predict checkpoint.ckpt_path=x data.path=x", "benchmark_performance", "export_model", "process_video", "batch_segment",
     "gpu_profile_batch", "preprocess_fundus",
@@ -127,7 +127,8 @@ def small(line):
         command += " trainer.accelerator=cpu data.num_workers=0 trainer.max_epochs=1"
         command += " model.img_size=64" if is_square else f" 'patch_shape={patch}'"
         filters = "[8,8,8]" if "experiment=detection" in command else filters  # its norms have groups of 8
-        command += "" if " model=" in command or is_square or "experiment=im2im/mae" in command else f" 'model.filters={filters}'"
+        has_filters = not re.search(r" model=|experiment=(im2im/(mae|classification|regression_scalar)|promptable)", command)
+        command += f" 'model.filters={filters}'" if has_filters else ""
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
     elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ", "process_video ")):
         command += " trainer.accelerator=cpu"
@@ -194,6 +195,10 @@ def make_start(scratch):
     names = sorted(path.name for path in (scratch / "my_scans/images").iterdir())
     rows = [f"my_scans/images/{name},my_scans/masks/{name},{'train' if i else 'valid'}" for i, name in enumerate(names)]
     (scratch / "my_table.csv").write_text("\n".join(["raw,seg,split", *rows]) + "\n")
+    for kind, chosen in (("benign", names[:3]), ("malignant", names[3:])):
+        (scratch / "my_classes" / kind).mkdir(parents=True)
+        for name in chosen:
+            shutil.copy(scratch / "my_folders/raw" / name, scratch / "my_classes" / kind)
     for name in ("my_two_channels/raw", "my_two_channels/seg", "my_timelapse"):
         (scratch / name).mkdir(parents=True)
     mask = [i % 48 < 24 for i in range(48 * 48)]

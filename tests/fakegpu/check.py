@@ -37,7 +37,7 @@ SWEEPS = {
         "im2im/segmentation_3d": "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]",
     }),
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
-        "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "multi_head": None, "vit": None,  # of experiments
+        "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "image_classifier": None, "multi_head": None, "vit": None,  # of experiments
     }),
     "loss": (f"{TRAIN} {TWO_STEPS}", {
         "cellpose": None, "stardist": None,
@@ -47,6 +47,8 @@ SWEEPS = {
     }),
     "metrics": (f"{TRAIN} {TWO_STEPS} best.monitor=val/loss best.mode=min", {
         "mean_average_precision": None,  # of experiment=detection/cells
+        # of experiment=im2im/classification and im2im/regression_scalar
+        **dict.fromkeys("accuracy balanced_accuracy f1 roc_auc average_precision_score calibration_error r2".split()),
         **dict.fromkeys("average_precision object_f1 panoptic_quality".split(), "experiment=im2im/instance"),
         **dict.fromkeys("mae mse pearson psnr rmse ssim".split(), OF_VALUES),
     }),
@@ -275,8 +277,10 @@ def check_mistake(stand, name, known, found):
 def prepare(folder, run):
     """Images, stacks, a checkpoint and its export, which the commands name; run(command) starts a program in the folder."""
     run("generate_samples --output samples --train 4 --valid 1 --test 1 --size 64")
-    for table in folder.glob("samples/*.csv"):  # as the experiments call it
-        table.write_text(table.read_text().replace("stain", "target", 1))
+    for table in folder.glob("samples/*.csv"):  # as the experiments call it, and a class and a number for each image
+        head, *rows = table.read_text().replace("stain", "target", 1).splitlines()
+        rows = [f"{row},{number % 2},{number}" for number, row in enumerate(rows)]
+        table.write_text("\n".join([head + ",label,value", *rows]) + "\n")
     run("generate_samples --output stacks --train 4 --valid 1 --test 1 --size 32 --spatial-dims 3 --depth 16")
     run(TRAIN.replace("=gpu", "=cpu") + " trainer.max_steps=1 paths.output_dir=trained")
     run(TRAIN.replace("=gpu", "=cpu").replace("data.path=samples", "data.path=stacks").replace("[32,32]", "[8,16,16]")

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "app/predict/boxes.h"
+#include "app/predict/whole_images.h"
 #include "app/run/launch.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -366,6 +367,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   const inference::Subject subject =
       inference::load_subject(config, device, config.trainer.precision);
   if (subject.finds_boxes()) return predict_boxes(std::move(run), config, subject);
+  if (is_of_whole_images(subject)) return predict_whole_images(std::move(run), config, subject);
   if (config.predict.max_detections)
     throw ConfigError(
         "predict.max_detections: it is for detectors; this model gives masks or values");

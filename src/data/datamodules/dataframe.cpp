@@ -74,7 +74,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
   struct Options : LoaderOptions, FoldOptions, SourceKeyOptions {
     std::string path;
     std::vector<std::string> columns, read_columns;
-    std::optional<std::string> split_column, weight_column;
+    std::optional<std::string> split_column, weight_column, stratify;
     config::Node split_map;
     SubsampleOptions subsample;
     bool refresh_subsample = false, just_inference = false, allow_shared = false;
@@ -100,6 +100,10 @@ class DataframeDatamodule final : public DataModule, public Parted {
         "nothing of others");
       v("seed", seed, "of subsample", 0, 1e15);
       FoldOptions::visit(v);
+      v("stratify",
+        stratify,
+        "with folds: a column of `columns`, such as a class, whose words all folds have in equal "
+        "shares; null: none");
       LoaderOptions::visit(v);
     }
     void check() {
@@ -146,7 +150,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     }
     std::vector<Sample> samples =
         fs::is_directory(options_.path) ? of_folder(split) : of_file(split);
-    if (is_of_fold(split)) samples = of_fold(options_, split, std::move(samples));
+    if (is_of_fold(split)) samples = of_stratified_fold(split, std::move(samples));
     subsample(split, samples);
     join_sources(options_.source_keys, options_.joined, options_.columns, samples);
     return samples;
@@ -161,6 +165,24 @@ class DataframeDatamodule final : public DataModule, public Parted {
  private:
   bool is_of_fold(Split split) const {
     return options_.folds && (split == Split::train || split == Split::valid);
+  }
+  /// The images of a fold: with `stratify`, the folds of each of its words by themselves.
+  std::vector<Sample> of_stratified_fold(Split split, std::vector<Sample> all) const {
+    std::map<std::string, std::vector<Sample>> by_word;
+    for (Sample& sample : all) {
+      const auto cell = sample.columns.find(options_.stratify.value_or(""));
+      if (options_.stratify && cell == sample.columns.end()) {
+        throw ConfigError(fmt::format("data.stratify: no column '{}' of words among data.columns",
+                                      *options_.stratify));
+      }
+      by_word[options_.stratify ? cell->second : ""].push_back(std::move(sample));
+    }
+    std::vector<Sample> chosen;
+    for (auto& [word, samples] : by_word) {
+      std::vector<Sample> part = of_fold(options_, split, std::move(samples));
+      std::move(part.begin(), part.end(), std::back_inserter(chosen));
+    }
+    return chosen;
   }
   Manifest open(const std::string& path, Split split) const {
     const Transforms transforms = make_transforms(options_.transforms, split);

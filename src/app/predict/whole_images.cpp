@@ -1,0 +1,322 @@
+#include "app/predict/whole_images.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/run_lock.h"
+#include "base/strings.h"
+#include "config/text_of.h"
+#include "device/device.h"
+#include "device/fast_precision.h"
+#include "device/memory.h"
+#include "inference/averages.h"
+#include "inference/decoder.h"
+#include "inference/heat.h"
+#include "inference/input.h"
+#include "io/csv.h"
+#include "nn/classifier.h"
+#include "pipelines/job/names.h"
+#include "pipelines/job/stamp.h"
+#include "pipelines/job/tally.h"
+#include "pipelines/predict/whole_image_files.h"
+#include "tasks/annotation_targets.h"
+#include "tasks/metric_set.h"
+#include "tasks/whole_images/image_target.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+using tasks::ImageTarget;
+
+void expect_table(const PredictConfig& config) {
+  const pipelines::PredictOptions& predict = config.predict;
+  const inference::EngineOptions& engine = config.performance.engine;
+  const std::pair<const char*, bool> refused[] = {
+      {"predict.save", predict.save != "auto"},
+      {"predict.format", predict.format != "auto"},
+      {"predict.frames", predict.frames != "apart"},
+      {"predict.heads", !predict.heads.empty()},
+      {"predict.postprocess", !predict.postprocess.list.empty()},
+      {"predict.original_grid", predict.original_grid},
+      {"predict.measurements", predict.measurements},
+      {"predict.contours", predict.contours != "none"},
+      {"predict.max_detections", predict.max_detections.has_value()},
+      {"predict.dry_run", predict.dry_run},
+      {"trainer.devices", config.trainer.devices > 1},
+      {"trainer.precision", config.trainer.precision.value_or("32") != "32"},
+      {"performance.backend", engine.backend != "auto" && engine.backend != "eager"},
+      {"performance.quantization", engine.quantization != "none"}};
+  for (const auto& [option, is_given] : refused) {
+    if (is_given) {
+      throw ConfigError(fmt::format(
+          "{}: this model tells of whole images, and gives a table, which has no use for it",
+          option));
+    }
+  }
+  for (const auto& [key, value] : config.inference_args.map) {
+    if (value.is_null() || inference::WindowChanges::is_auto(value)) continue;
+    throw ConfigError(value.where() + ": this model takes whole images, no windows");
+  }
+}
+
+/// An image with what is computed from it.
+struct WholeImageJob {
+  const data::Sample* input;
+  pipelines::WholeImage image;
+  inference::ModelInput loaded = {};  // until its numbers are known
+  at::Tensor heat = {};               // of its picture, ([d,]h,w)
+  std::vector<double> numbers = {}, truth = {};
+};
+
+/// The model with all that comes before and after it.
+class WholeImageModel {
+ public:
+  explicit WholeImageModel(const inference::Subject& subject)
+      : model_(inference::mean_of(subject.models)),
+        device_(subject.device),
+        transforms_(model_.config.at("data.transforms"), ""),
+        target_(tasks::image_target_of(model_.config.at("task"))),
+        decoder_(inference::decoder_of(model_.config.at("task"))) {
+    model_.place(device_, device::uses_tensor_cores("32", device_));
+  }
+  inference::ModelInput load(const data::Sample& input,
+                             const std::string& x_key,
+                             const std::vector<double>& spacing_um) const {
+    inference::ModelInput loaded = transforms_.apply(input, x_key, spacing_um);
+    if (loaded.shape.at(0) == model_.in_channels) return loaded;
+    throw DataError(fmt::format(
+        "{}: {} channels, the model expects {}", input.id, loaded.shape[0], model_.in_channels));
+  }
+  /// Tells the numbers of images, those of equal size together, and what they are made of.
+  void run(const std::vector<WholeImageJob*>& jobs) const {
+    const c10::InferenceMode inference_mode;
+    for (auto from = jobs.begin(); from != jobs.end();) {
+      const auto to = std::find_if(from, jobs.end(), [&](const WholeImageJob* job) {
+        return job->loaded.shape != (*from)->loaded.shape;
+      });
+      run_batch({from, to});
+      from = to;
+    }
+  }
+  const inference::LoadedModel& loaded() const { return model_; }
+  const ImageTarget& target() const { return target_; }
+
+ private:
+  void run_batch(const std::vector<WholeImageJob*>& jobs) const {
+    std::vector<at::Tensor> images;
+    for (const WholeImageJob* job : jobs)
+      images.push_back(job->loaded.rows(0, job->loaded.shape[1]));
+    const std::vector<at::Tensor> outputs =
+        model_.forward(device::to_device(at::stack(images), device_));
+    const at::Tensor maps = outputs.at(1).cpu();
+    const at::Tensor results = decoder_->decode(outputs.at(0), target_.form())
+                                   .flatten(1)
+                                   .to(at::TensorOptions(at::kCPU).dtype(at::kDouble))
+                                   .contiguous();
+    const double* values = results.const_data_ptr<double>();
+    for (std::size_t i = 0; i < jobs.size(); ++i, values += results.size(1)) {
+      jobs[i]->numbers.assign(values, values + results.size(1));
+      const auto shown = std::max_element(values, values + results.size(1)) - values;
+      jobs[i]->heat = maps[static_cast<int64_t>(i)][shown];
+    }
+  }
+  inference::LoadedModel model_;  // the mean of all
+  c10::Device device_;
+  inference::InputTransforms transforms_;
+  ImageTarget target_;
+  std::shared_ptr<inference::Decoder> decoder_;
+};
+
+/// The metrics of images whose target is known.
+std::map<std::string, double> scores_of(const std::vector<WholeImageJob>& jobs,
+                                        const Node& task,
+                                        const ImageTarget& target) {
+  tasks::MetricSet metrics(task.at("metrics"), target.inputs(), target.count);
+  const auto voxel = [](const std::vector<double>& numbers) {
+    return at::tensor(numbers, at::kFloat).view({1, -1, 1, 1});
+  };
+  for (const WholeImageJob& job : jobs) {
+    if (job.numbers.empty()) continue;
+    metrics.update([&](metrics::Metric::Input input) {
+      return target.compared(voxel(job.numbers), voxel(job.truth), input);
+    });
+  }
+  return tasks::with_class_names(metrics.compute(), target.names, 0);
+}
+
+/// confusion.csv: images by their class (rows) and the class that is found (columns).
+std::string write_confusion(const std::string& folder,
+                            const std::vector<WholeImageJob>& jobs,
+                            const ImageTarget& target) {
+  const auto classes = static_cast<std::size_t>(target.count);
+  std::vector<std::vector<int64_t>> counts(classes, std::vector<int64_t>(classes));
+  for (const WholeImageJob& job : jobs) {
+    if (job.numbers.empty()) continue;
+    const auto found = std::max_element(job.numbers.begin(), job.numbers.end());
+    ++counts[static_cast<std::size_t>(job.truth[0])]
+            [static_cast<std::size_t>(found - job.numbers.begin())];
+  }
+  std::vector<std::string> columns{"class"};
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t k = 0; k < classes; ++k) {
+    const std::string name = target.name_of(static_cast<int64_t>(k));
+    columns.push_back("found_" + name);
+    auto& row = rows.emplace_back(1, io::safe_cell(name));
+    for (const int64_t count : counts[k]) row.push_back(std::to_string(count));
+  }
+  std::string path = folder + "/confusion.csv";
+  io::write_table(path, columns, rows);
+  return path;
+}
+
+std::vector<std::string> columns_of(const ImageTarget& target) {
+  std::vector<std::string> columns;
+  if (target.kind == ImageTarget::Kind::values) return target.names;
+  columns.emplace_back(target.kind == ImageTarget::Kind::labels ? "labels" : "class");
+  for (int64_t k = 0; k < target.count; ++k) columns.push_back("probability_" + target.name_of(k));
+  return columns;
+}
+
+/// The cells of columns_of().
+std::vector<std::string> table_cells(const ImageTarget& target,
+                                     const std::vector<double>& numbers,
+                                     double threshold) {
+  std::vector<std::string> cells;
+  if (target.kind == ImageTarget::Kind::classes) {
+    const auto found = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
+    cells.push_back(io::safe_cell(target.name_of(found)));
+  } else if (target.kind == ImageTarget::Kind::labels) {
+    std::vector<std::string> found;
+    for (std::size_t k = 0; k < numbers.size(); ++k)
+      if (numbers[k] > threshold) found.push_back(target.name_of(static_cast<int64_t>(k)));
+    cells.push_back(io::safe_cell(join(found, ";")));
+  }
+  for (const double number : numbers) cells.push_back(io::cell_of(number));
+  return cells;
+}
+
+}  // namespace
+
+bool is_of_whole_images(const inference::Subject& subject) {
+  return dynamic_cast<const nn::Classifier*>(subject.first().network.get()) != nullptr;
+}
+
+int predict_whole_images(cli::Run run,
+                         const PredictConfig& config,
+                         const inference::Subject& subject) {
+  expect_table(config);
+  const bool has_pictures = config.predict.overlay, has_truth = config.data.scores();
+  const WholeImageModel network(subject);
+  const inference::LoadedModel& model = network.loaded();
+  const ImageTarget& target = network.target();
+  const auto count_of_numbers = static_cast<std::size_t>(target.count);
+  const Node& task = model.config.at("task");
+  const std::string x_key = task.get<std::string>("x_key", "raw");
+  std::vector<std::string> keys{x_key};
+  if (has_truth) keys.insert(keys.end(), target.columns.begin(), target.columns.end());
+
+  pipelines::Tally tally(run.json);
+  pipelines::InputWants wants{model.in_channels, model.spatial_dims};
+  wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
+  std::vector<data::Sample> inputs =
+      pipelines::list_inputs(config.data, keys, tally.leaving_out(), wants);
+  inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
+      static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
+  tally.images += static_cast<int64_t>(inputs.size());
+  const std::string folder = open_run_folder(run, config.predict.resume);
+  const RunLock lock(folder);
+  log::info("{}: {} images on {}", model.path, tally.images, device::describe(subject.device));
+
+  const std::string settings = fmt::format("{} {} {} {}",
+                                           model.fingerprint,
+                                           config::to_json(model.config.at("data.transforms")),
+                                           config.data.axes.value_or(""),
+                                           fmt::join(config.data.spacing_um, ","));
+  pipelines::WholeImageFiles files(folder, has_pictures);
+  std::vector<WholeImageJob> jobs;
+  pipelines::OutputNames names;
+  for (const data::Sample& input : inputs) {
+    const data::Source& source = input.sources.at(x_key);
+    jobs.push_back({&input, {names.next(source), source.path, ""}});
+  }
+  using Phase = pipelines::Tally::Phase;
+  const auto attempt = [&](const WholeImageJob& job, Phase phase, const auto& work) {
+    tally.attempt(job.input->id, phase, config.data.on_error == "fail", work);
+  };
+  const auto count = [&](bool was_there) {
+    const std::lock_guard guard(tally.mutex);
+    ++tally.done;
+    if (was_there) ++tally.resumed;
+  };
+  {
+    const pipelines::EndOnSignal end_on_signal(tally, [&](int signal) {
+      tally.conclude(folder, "predicted", signal, pipelines::kResumeHint);
+    });
+    Progress progress("predicting", static_cast<int64_t>(jobs.size()));
+    const auto step = static_cast<std::size_t>(config.data.batch_size);
+    for (std::size_t first = 0; first < jobs.size(); first += step) {
+      const std::size_t end = std::min(first + step, jobs.size());
+      std::vector<WholeImageJob*> loaded;
+      for (std::size_t i = first; i < end; ++i) {
+        WholeImageJob& job = jobs[i];
+        attempt(job, Phase::reading, [&] {
+          job.image.stamp =
+              pipelines::stamp_of(*job.input, pipelines::content_of(*job.input), settings);
+          if (has_truth) job.truth = target.of(*job.input);
+          job.numbers = files.find(job.image, count_of_numbers);
+          if (!job.numbers.empty()) return count(true);
+          job.loaded = network.load(*job.input, x_key, config.data.spacing_um);
+          loaded.push_back(&job);
+        });
+      }
+      network.run(loaded);
+      for (WholeImageJob* job : loaded) {
+        attempt(*job, Phase::writing, [&] {
+          const inference::ModelInput input = std::exchange(job->loaded, {});
+          const std::vector<double> numbers = std::exchange(job->numbers, {});
+          if (!std::all_of(
+                  numbers.begin(), numbers.end(), [](double v) { return std::isfinite(v); }))
+            throw DataError(job->image.path + ": the model makes NaN or infinity of it");
+          if (has_pictures) {
+            const io::Image picture =
+                inference::draw_heat(input.shown(0, input.shape[1]), std::exchange(job->heat, {}));
+            files.add(job->image, numbers, &picture);
+          } else {
+            files.add(job->image, numbers);
+          }
+          job->numbers = numbers;
+          count(false);
+        });
+      }
+      progress.update(static_cast<int64_t>(end));
+    }
+  }
+  std::vector<pipelines::WholeImage> done;
+  for (const WholeImageJob& job : jobs)
+    if (!job.numbers.empty()) done.push_back(job.image);
+  tally.results.add(
+      "table",
+      files.finish(
+          done, columns_of(target), count_of_numbers, [&](const std::vector<double>& numbers) {
+            return table_cells(target, numbers, config.predict.threshold);
+          }));
+  if (has_truth && !done.empty()) {
+    if (target.kind == ImageTarget::Kind::classes)
+      tally.results.add("confusion", write_confusion(folder, jobs, target));
+    for (const auto& [name, value] : scores_of(jobs, task, target)) tally.results.add(name, value);
+  }
+  tally.conclude(folder, "predicted");
+  return tally.code;
+}
+
+}  // namespace cytra::app

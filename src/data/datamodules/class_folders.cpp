@@ -1,0 +1,163 @@
+// ClassFolderDatamodule: DIR/train/CLASS/NAME.tif with one folder for each class, or
+// DIR/CLASS/NAME.tif with the last `valid_fraction` of each class held out. Source:
+// torchvision.datasets.ImageFolder.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "data/datamodule.h"
+#include "data/folds.h"
+#include "io/image_folder.h"
+
+namespace cytra::data {
+namespace fs = std::filesystem;
+namespace {
+
+/// The names of the folders in `place`, sorted.
+std::vector<std::string> folders_in(const fs::path& place) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(place, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (entry.is_directory(ignored) && !io::is_hidden(name)) names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class ClassFolderDatamodule final : public DataModule, public Parted {
+ public:
+  struct Options : LoaderOptions, FoldOptions {
+    std::string path;
+    std::vector<std::string> columns{"raw", "label"}, class_names;
+    bool recursive = false;
+    double valid_fraction = 0.2;
+    template <class V>
+    void visit(V& v) {
+      v("path",
+        path,
+        "folder with one folder of images for each class, or with train/, valid/, test/ that have "
+        "these");
+      v("columns", columns, "names of the image and of its class in a sample");
+      v("class_names", class_names, "the folders, in the order of their classes' numbers");
+      v("recursive", recursive, "also images in folders below those of the classes");
+      v("valid_fraction",
+        valid_fraction,
+        "share of each class held out for validation when there is no valid/",
+        0,
+        1);
+      FoldOptions::visit(v);
+      LoaderOptions::visit(v);
+    }
+    void check() {
+      LoaderOptions::check();
+      FoldOptions::check();
+      if (columns.size() != 2)
+        throw ConfigError("columns: expected two names, the image's and its class's");
+    }
+  };
+  explicit ClassFolderDatamodule(const Options& options) : options_(options) {}
+
+  std::vector<Sample> items(Split split) const override {
+    std::error_code ignored;  // a name too long
+    if (!fs::is_directory(options_.path, ignored))
+      throw ConfigError(fmt::format("data.path: {}: no such folder", options_.path));
+    const bool is_training = split == Split::train || split == Split::valid;
+    const bool is_parted = has_part("train"), has_valid = is_parted && has_part(valid_part());
+    expect_classes(is_parted ? "train" : "");
+    if (options_.folds && (is_training || !is_parted)) {
+      std::vector<std::string> parts{is_parted ? "train" : ""};
+      if (has_valid) parts.push_back(valid_part());
+      return each_class(parts, [&](auto all) { return of_fold(options_, split, std::move(all)); });
+    }
+    if (is_parted && (has_valid || !is_training))
+      return each_class({split == Split::valid ? valid_part() : name_of(split)},
+                        [](auto all) { return all; });
+    return each_class({is_parted ? "train" : ""}, [&](auto all) {
+      return hold_out(std::move(all), options_.valid_fraction, split, options_.path);
+    });
+  }
+  const LoaderOptions& loader() const override { return options_; }
+  void expect_parts(const std::vector<Sample>& train,
+                    const std::vector<Sample>& valid) const override {
+    if (!options_.folds && has_part("train") && has_part(valid_part())) expect_parted(train, valid);
+  }
+
+ private:
+  bool has_part(const std::string& part) const {
+    std::error_code ignored;
+    return fs::is_directory(fs::path(options_.path) / part, ignored);
+  }
+  /// The folder of validation images, also under another usual name.
+  std::string valid_part() const {
+    for (const char* name : {"val", "validation"})
+      if (!has_part("valid") && has_part(name)) return name;
+    return "valid";
+  }
+  std::string place_of(const std::string& part) const {
+    return (fs::path(options_.path) / part).string();
+  }
+  /// Throws: ConfigError for folders that are not those of class_names, and for fewer than two.
+  void expect_classes(const std::string& part) const {
+    const std::vector<std::string> folders = folders_in(place_of(part));
+    if (folders.size() < 2) {
+      throw ConfigError(
+          fmt::format("data.path: {}: {}, expected two or more, one for each class",
+                      place_of(part),
+                      folders.empty() ? "no folders in it" : "one folder in it, " + folders[0]));
+    }
+    std::vector<std::string> named = options_.class_names;
+    std::sort(named.begin(), named.end());
+    if (named == folders) return;
+    throw ConfigError(fmt::format(
+        "data.path: {}: the folders {}, but class_names is [{}]; expected class_names=[{}]",
+        place_of(part),
+        fmt::join(folders, ", "),
+        fmt::join(options_.class_names, ", "),
+        fmt::join(folders, ",")));
+  }
+  std::vector<Sample> images_of(const std::string& part, const std::string& kind) const {
+    const fs::path place = fs::path(options_.path) / part / kind;
+    std::vector<Sample> samples;
+    if (!fs::is_directory(place)) return samples;
+    for (std::string& path : io::list_images(place.string(), options_.recursive)) {
+      Sample& sample = samples.emplace_back();
+      sample.id = path;
+      sample.sources[options_.columns[0]].path = std::move(path);
+      sample.columns[options_.columns[1]] = kind;
+    }
+    return samples;
+  }
+  /// What `chosen` takes of the images of each class, which are those in `parts` ("": the folder
+  /// itself).
+  template <class Choice>
+  std::vector<Sample> each_class(const std::vector<std::string>& parts,
+                                 const Choice& chosen) const {
+    std::vector<Sample> samples;
+    for (const std::string& kind : folders_in(place_of(parts[0]))) {
+      std::vector<Sample> all;
+      for (const std::string& part : parts) {
+        std::vector<Sample> more = images_of(part, kind);
+        std::move(more.begin(), more.end(), std::back_inserter(all));
+      }
+      if (all.empty()) {
+        throw DataError(fmt::format("{}: no images in this folder, expected those of the class {}",
+                                    (fs::path(place_of(parts[0])) / kind).string(),
+                                    kind));
+      }
+      all = chosen(std::move(all));
+      std::move(all.begin(), all.end(), std::back_inserter(samples));
+    }
+    if (!samples.empty()) return samples;
+    throw DataError(fmt::format("{}: no folders of classes", place_of(parts[0])));
+  }
+  Options options_;
+};
+CYTRA_REGISTER(DataModule, ClassFolderDatamodule, "ClassFolderDatamodule");
+
+}  // namespace
+}  // namespace cytra::data

@@ -1,0 +1,75 @@
+// MulticlassCalibrationError: how far the probability of the class that is found lies from the
+// share of images of which it is the true one. Source: torchmetrics.classification
+// MulticlassCalibrationError, and with multilabel BinaryCalibrationError of all labels; Guo et al.
+// 2017, arXiv:1706.04599.
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "config/registry.h"
+#include "metrics/metric.h"
+
+namespace cytra::metrics {
+namespace {
+
+class CalibrationError final : public Metric {
+ public:
+  struct Options {
+    int64_t n_bins = 15;
+    std::string norm = "l1";
+    std::optional<bool> multilabel;
+    template <class V>
+    void visit(V& v) {
+      v("n_bins", n_bins, "ranges of equal width that probabilities fall into", 1, 10000);
+      v("norm",
+        norm,
+        "of the bins' differences: l1: their mean by the number of images (the expected "
+        "calibration error); l2: its root mean square; max: the largest",
+        {"l1", "l2", "max"});
+      v("multilabel", multilabel, "labels do not exclude each other; null: as the task says");
+    }
+  };
+  explicit CalibrationError(const Options& options)
+      : options_(options), sums_(at::zeros({options.n_bins + 1, 3}, at::kDouble)) {}
+  Input input() const override { return Input::values; }
+  void update(const Compared& batch) override {
+    check_shapes("calibration_error", batch);
+    at::Tensor probability = batch.prediction.to(at::kDouble), is = batch.truth.to(at::kDouble);
+    if (!options_.multilabel.value_or(false) && is.size(1) > 1) {
+      const auto [largest, found] = probability.max(1, /*keepdim=*/true);
+      probability = largest;
+      is = is.gather(1, found);
+    }
+    const at::Tensor counts = batch.mask.defined()
+                                  ? batch.mask.to(at::kDouble).expand_as(is).flatten()
+                                  : at::ones_like(is).flatten();
+    probability = probability.flatten();
+    // A probability of 1 has a bin of its own, as torch.bucketize gives it.
+    const at::Tensor bin = (probability * options_.n_bins).floor().clamp(0, options_.n_bins);
+    if (sums_.device() != is.device()) sums_ = sums_.to(is.device());
+    sums_.index_add_(
+        0, bin.to(at::kLong), at::stack({counts, counts * probability, counts * is.flatten()}, 1));
+  }
+  std::map<std::string, double> compute() const override {
+    const at::Tensor sums = sums_.cpu();
+    const at::Tensor images = sums.select(1, 0);
+    const double all = images.sum().item<double>();
+    if (all == 0) return {{"calibration_error", std::nan("")}};
+    const at::Tensor gap = (sums.select(1, 1) - sums.select(1, 2)).abs();  // times the images
+    double error = (gap.sum() / all).item<double>();
+    if (options_.norm == "l2")
+      error = std::sqrt((gap.square() / images.clamp_min(1)).sum().item<double>() / all);
+    if (options_.norm == "max") error = (gap / images.clamp_min(1)).max().item<double>();
+    return {{"calibration_error", error}};
+  }
+  std::vector<at::Tensor> sums() override { return {sums_}; }
+  void reset() override { sums_.zero_(); }
+
+ private:
+  Options options_;
+  at::Tensor sums_;  // by bin: images, the sum of their probabilities, and how many were right
+};
+CYTRA_REGISTER(Metric, CalibrationError, "MulticlassCalibrationError");
+
+}  // namespace
+}  // namespace cytra::metrics

@@ -1,0 +1,97 @@
+// ScalarRegressionTask: numbers of a whole image, which columns of a table tell, such as an age or
+// a count.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "data/batch.h"
+#include "tasks/whole_images/whole_image.h"
+
+namespace cytra::tasks {
+namespace {
+
+using config::Node;
+
+class ScalarRegressionHead final : public WholeImageHead {
+ public:
+  struct Options : HeadOptions {
+    std::vector<std::string> columns;
+    bool normalize_target = true;
+    ImageTarget target;  // of the options above
+    Options() { y_key = "value"; }
+    template <class V>
+    void visit(V& v) {
+      HeadOptions::visit(v);
+      v("columns",
+        columns,
+        "the table's columns of numbers, one for each of the model's; []: y_key");
+      v("normalize_target",
+        normalize_target,
+        "learn numbers scaled to mean 0 and deviation 1; `decoder` keeps the mean and the "
+        "deviation "
+        "of the training's and scales predictions back; false: learn them as they are");
+    }
+    void check(const Node& /*model*/) {
+      expect_no_voxels(*this);
+      Node task = Node::make_map();
+      task.set("_target_", Node::make_string("ScalarRegressionTask"));
+      task.set("y_key", Node::make_string(y_key));
+      task.set("columns", Node::make_list(columns));
+      target = image_target_of(task);
+      target.check();
+      expect_loss_of(loss, Learned::values);
+      if (metrics.is_null()) metrics = Node::make_map();
+      if (decoder.is_null())
+        decoder = config::parse_yaml("{_target_: RegressionDecoder}", "ScalarRegressionHead");
+    }
+  };
+  explicit ScalarRegressionHead(const Options& options)
+      : WholeImageHead(options, options.target), options_(options) {
+    read_statistics();
+  }
+
+  Node fit_decoder(const EachBatch& each) override {
+    if (!options_.normalize_target || mean_.defined()) return options_.decoder;
+    std::vector<at::Tensor> all;
+    each([&](const data::Batch& batch) { all.push_back(batch.at(y_key_).to(at::kDouble)); });
+    const at::Tensor numbers = at::cat(all), mean = numbers.mean(0);
+    const at::Tensor deviation = (numbers - mean).square().mean(0).sqrt();
+    const auto list = [](const at::Tensor& values) {
+      const double* begin = values.const_data_ptr<double>();
+      return Node::make_list(std::vector<double>(begin, begin + values.numel()));
+    };
+    options_.decoder.set("mean", list(mean));
+    options_.decoder.set("std", list(at::where(deviation.gt(0), deviation, 1)));
+    decoder_ = make<inference::Decoder>(options_.decoder);
+    read_statistics();
+    return options_.decoder;
+  }
+
+ protected:
+  at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
+    const at::Tensor target = WholeImageHead::target(output, batch).to(at::kFloat);
+    if (!mean_.defined()) return target;
+    std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
+    shape[1] = -1;
+    if (mean_.device() != target.device()) {  // once: each copy makes the host wait
+      mean_ = mean_.to(target.device());
+      std_ = std_.to(target.device());
+    }
+    return (target - mean_.view(shape)) / std_.view(shape);
+  }
+
+ private:
+  void read_statistics() {
+    const auto mean = options_.decoder.get<std::vector<double>>("mean", {});
+    if (mean.empty()) return;
+    mean_ = at::tensor(mean, at::kFloat);
+    std_ = at::tensor(options_.decoder.get<std::vector<double>>("std"), at::kFloat);
+  }
+
+  Options options_;
+  mutable at::Tensor mean_, std_;  // of the training's numbers; undefined: learned as they are
+};
+CYTRA_REGISTER(training::Task, WholeImageTask<ScalarRegressionHead>, "ScalarRegressionTask");
+
+}  // namespace
+}  // namespace cytra::tasks
