@@ -14,6 +14,7 @@ struct PredictorOptions {
   TtaOptions tta;              // test-time augmentation
   std::string form;            // of the result, one of Decoder::forms(); "": the usual one
   double threshold = 0.5;      // of a mask's probability
+  double temperature = 1;      // that logits are divided by; 0: LoadedModel::temperature
   bool with_target = false;    // the transforms are applied to the target, too
   bool tracks_places = false;  // InputTransforms::track_places()
 };

@@ -1,5 +1,6 @@
 #include "inference/trained_model.h"
 
+#include <cmath>
 #include <filesystem>
 
 #include <ATen/ATen.h>
@@ -7,6 +8,7 @@
 #include <glob.h>
 
 #include "base/error.h"
+#include "config/json.h"
 #include "config/registry.h"
 #include "config/run_config.h"
 #include "inference/imported/aoti.h"
@@ -14,6 +16,8 @@
 #include "inference/imported/bundle.h"
 #include "inference/imported/complete.h"
 #include "inference/imported/torchscript.h"
+#include "io/safetensors.h"
+#include "io/weights/torch_file.h"
 #include "nn/fingerprint.h"
 #include "nn/model.h"
 #include "nn/promptable.h"
@@ -31,6 +35,20 @@ void expect_finite_weights(const nn::Model& network, const std::string& path) {
                     path,
                     name));
   }
+}
+
+/// The temperature that a checkpoint's validation has found.
+std::optional<double> temperature_in(const std::string& path) {
+  if (io::is_torch_file(path)) return {};
+  const io::SafetensorsFile file(path);
+  const auto state = file.metadata().find("state");
+  if (state == file.metadata().end()) return {};  // weights alone
+  const config::Node saved = config::parse_json(state->second, path + " (state)");
+  const config::Node* metrics = saved.find_direct("metrics");
+  const config::Node* found =
+      metrics == nullptr ? nullptr : metrics->find_direct("val/temperature");
+  if (found == nullptr || !std::isfinite(found->as<double>())) return {};
+  return found->as<double>();
 }
 
 /// Loads weights into a network that is registered here.
@@ -57,6 +75,7 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   loaded.divisor = loaded.network->divisor();
   loaded.fixed_window = loaded.network->fixed_size();
   loaded.fingerprint = nn::fingerprint_of(*loaded.network, model);
+  loaded.temperature = temperature_in(path);
   loaded.forward = [network = loaded.network](const at::Tensor& windows) {
     return network->all(windows);
   };
@@ -124,6 +143,15 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
 }
 
 }  // namespace
+
+double temperature_of(const LoadedModel& model, double asked) {
+  if (asked != 0) return asked;
+  if (model.temperature) return *model.temperature;
+  throw ConfigError(fmt::format(
+      "predict.temperature=auto: {} holds none; expected a number, or a checkpoint of a training "
+      "with the metric temperature: metrics=[dice,temperature]",
+      model.path));
+}
 
 std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;

@@ -59,8 +59,14 @@ struct LoadedModel {
   /// The configuration, as of a training: data.transforms, task (model, x_key, y_key, num_classes,
   /// multilabel, inference_args), patch_shape where it is known.
   config::Node config;
+  /// The metric `temperature` of the newest validation before the checkpoint; null: it had none.
+  std::optional<double> temperature;
   std::string fingerprint;  // of weights and model; it differs whenever results differ
 };
+
+/// What a model's logits are to be divided by: `asked`, or where that is 0 its own temperature.
+/// Throws: ConfigError where it has none.
+double temperature_of(const LoadedModel& model, double asked);
 
 /// Loads all models that `ckpt_path` names, in its order; everything except weights is taken from
 /// the first one. Throws: ConfigError, DataError when a configuration describes no model, weights

@@ -70,8 +70,14 @@ Node transforms_of(const Node& config, const Node& changes) {
 /// A model and its engine, which is made of the first windows that come.
 class EnsembleMember {
  public:
-  EnsembleMember(EngineModel model, const EngineOptions& options, std::shared_ptr<Decoder> decoder)
-      : model_(std::move(model)), options_(options), decoder_(std::move(decoder)) {}
+  EnsembleMember(EngineModel model,
+                 const EngineOptions& options,
+                 std::shared_ptr<Decoder> decoder,
+                 double temperature)
+      : model_(std::move(model)),
+        options_(options),
+        decoder_(std::move(decoder)),
+        temperature_(temperature) {}
   std::vector<Tensor> sample(const Tensor& windows, int64_t number) {
     const nn::SampleDropout dropping(static_cast<uint64_t>(number));
     return run(windows);
@@ -79,6 +85,7 @@ class EnsembleMember {
   std::vector<Tensor> run(const Tensor& windows) {
     std::vector<Tensor> outputs = engine_for(windows).run(windows);
     outputs.at(0) = decoder_->in_units(outputs[0]);
+    if (temperature_ != 1) outputs[0] = outputs[0].to(at::kFloat) / temperature_;
     return outputs;
   }
   std::string text() {
@@ -95,6 +102,7 @@ class EnsembleMember {
   const EngineModel model_;
   const EngineOptions options_;
   const std::shared_ptr<Decoder> decoder_;  // each model has its own units
+  const double temperature_;
   std::mutex mutex_;
   std::unique_ptr<Engine> engine_;
 };
@@ -121,15 +129,25 @@ EngineOptions engine_of(const PredictorOptions& options) {
 
 Members members_of(const std::vector<LoadedModel>& models,
                    const EngineOptions& options,
-                   c10::Device device) {
+                   c10::Device device,
+                   double temperature) {
   Members members;
   for (const LoadedModel& one : models) {
     members.push_back(std::make_shared<EnsembleMember>(
         EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript},
         options,
-        decoder_of(one.config.at("task"))));
+        decoder_of(one.config.at("task")),
+        temperature_of(one, temperature)));
   }
   return members;
+}
+
+void expect_logits(const Decoder& decoder) {
+  const std::vector<std::string> forms = decoder.forms();
+  if (std::find(forms.begin(), forms.end(), "probability") != forms.end()) return;
+  throw ConfigError(
+      "predict.temperature: it is for probabilities of classes and masks, which this model does "
+      "not give; expected 1");
 }
 
 void expect_no_turns(const TtaOptions& tta, const Decoder& decoder) {
@@ -163,8 +181,9 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
       y_key(model.config.get<std::string>("task.y_key", "")),  // a task may have no target
       transforms(transforms_of(model.config, options.inference_args),
                  options.with_target ? "" : y_key),
-      members_(members_of(models, engine_of(options), device)) {
+      members_(members_of(models, engine_of(options), device, options.temperature)) {
   expect_engine(options.engine, device);
+  if (options.temperature != 1) expect_logits(*decoder);
   expect_no_turns(options.tta, *decoder);
   if (options.tracks_places) transforms.track_places();
   model.place(device, device::uses_tensor_cores(options.engine.precision, device));

@@ -34,8 +34,9 @@ class Metric {
   static constexpr const char* kKind = "metric";
   /// masks: 0 and 1 in any type, a channel for each class (of classes that exclude each other
   /// channel 0 is the background). objects: K = 1, whole numbers, 0 for none. values: float32.
-  /// boxes: Compared::found and objects, of K classes.
-  enum class Input { masks, objects, values, boxes };
+  /// boxes: Compared::found and objects, of K classes. probabilities: float32 of each class, whose
+  /// sum is 1, or of each mask, and 0 or 1.
+  enum class Input { masks, objects, values, boxes, probabilities };
   virtual ~Metric() = default;
   virtual Input input() const = 0;
   /// Begins afresh for this number of channels, with sums() of their final shape. A process that

@@ -209,7 +209,9 @@ config::Node ClassLabels::metrics(config::Node given) const {
   // Masks that may overlap have no background: the first one counts like any other.
   const config::Node background = config::Node::make_boolean(!are_exclusive());
   for (auto& [name, metric] : given.map)
-    fit_options(metric, metrics::Metric::kKind, {{"include_background", background}});
+    fit_options(metric,
+                metrics::Metric::kKind,
+                {{"include_background", background}, {"multilabel", background}});
   return given;
 }
 
@@ -243,8 +245,9 @@ at::Tensor ClassLabels::flattened(const at::Tensor& labels) const {
 metrics::Compared ClassLabels::compared(const at::Tensor& prediction,
                                         const at::Tensor& truth,
                                         metrics::Metric::Input input) const {
-  if (input == metrics::Metric::Input::masks)
-    return {one_hot(prediction), one_hot(truth), known(truth)};
+  using Input = metrics::Metric::Input;
+  if (input == Input::masks) return {one_hot(prediction), one_hot(truth), known(truth)};
+  if (input == Input::probabilities) return {prediction, one_hot(truth), known(truth)};
   const auto objects = [this](const at::Tensor& labels) {
     std::vector<at::Tensor> images;
     for (const at::Tensor& one : flattened(labels).select(1, 0).cpu().unbind(0))

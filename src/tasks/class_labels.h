@@ -56,7 +56,7 @@ struct ClassLabels {
   /// (N,1,...) bool: where labels are known; undefined: everywhere, as nothing is ignored.
   at::Tensor known(const at::Tensor& labels) const;
   /// Predicted and true labels as metrics of masks take them, or metrics of objects: these are
-  /// connected regions of one class, on the CPU.
+  /// connected regions of one class, on the CPU; of probabilities: `prediction` is these.
   metrics::Compared compared(const at::Tensor& prediction,
                              const at::Tensor& truth,
                              metrics::Metric::Input input) const;

@@ -23,7 +23,15 @@ MetricSet metrics_in(const config::Node& task,
                      int64_t channels) {
   const config::Node* own = task.find_direct("metrics");
   const config::Node given = own == nullptr ? config::Node() : *own;
-  if (labels) return {labels->metrics(given), {Input::masks, Input::objects}, labels->num_classes};
+  if (labels) {
+    config::Node scored = config::Node::make_map();
+    for (const auto& [name, metric] : labels->metrics(given).map) {
+      const bool is_scored =
+          metric.is_null() || make<metrics::Metric>(metric)->input() != Input::probabilities;
+      if (is_scored) scored.set(name, metric);  // results are labels
+    }
+    return {scored, {Input::masks, Input::objects}, labels->num_classes};
+  }
   return {given, {inference::decoder_of(task)->compares_as()}, channels};
 }
 

@@ -110,7 +110,7 @@ class SegmentationHead final : public Head {
     }
   };
   explicit SegmentationHead(const Options& options)
-      : Head(options, {Input::masks, Input::objects}, options.labels.num_classes),
+      : Head(options, {Input::masks, Input::objects, Input::probabilities}, options.labels.num_classes),
         labels_(options.labels),
         class_names_(options.class_names) {
     using Kind = data::TargetMeaning::Kind;
@@ -215,7 +215,8 @@ class SegmentationHead final : public Head {
   metrics::Compared compared(const at::Tensor& output,
                              const data::Batch& batch,
                              Input input) const override {
-    return labels_.compared(decoder_->decode(output, "mask"), batch.at(y_key_), input);
+    const char* const form = input == Input::probabilities ? "probability" : "mask";
+    return labels_.compared(decoder_->decode(output, form), batch.at(y_key_), input);
   }
 
  private:

@@ -25,9 +25,10 @@ class Uncertainty : public ::testing::Test {
       const Outcome trained = shell(
           "\"$BIN/train\" experiment=im2im/segmentation trainer.accelerator=cpu "
           "trainer.max_steps=2 "
-          "patch_shape=[32,32] model.filters=[4,8,8] model.dropout=" +
-          dropout + " 'data.path=" + at("samples") + "' 'paths.output_dir=" + at("run" + dropout) +
-          "'");
+          "patch_shape=[32,32] model.filters=[4,8,8] " +
+          std::string(dropout == "0" ? "'metrics=[dice,calibration_error,temperature]' " : "") +
+          "model.dropout=" + dropout + " 'data.path=" + at("samples") +
+          "' 'paths.output_dir=" + at("run" + dropout) + "'");
       ASSERT_EQ(trained.code, 0) << trained.err;
     }
   }
@@ -103,6 +104,25 @@ TEST_F(Uncertainty, DropoutSamplesVaryAndRepeatThemselves) {
   EXPECT_EQ(io::read_table(at("v1/uncertainty.csv")).columns[1], "mean_variance");
 }
 
+TEST_F(Uncertainty, TheValidationsTemperatureIsKeptAndTaken) {
+  const std::string log = read_file(at("run0/metrics.jsonl"));
+  EXPECT_NE(log.find("\"val/calibration_error\""), std::string::npos);
+  const std::size_t place = log.rfind("\"val/temperature\":");
+  ASSERT_NE(place, std::string::npos);
+  const double temperature = std::stod(log.substr(place + std::strlen("\"val/temperature\":")));
+  ASSERT_EQ(predict("0", "one", "predict.save=logits").code, 0);
+  const Outcome outcome = predict("0", "auto", "predict.save=logits predict.temperature=auto");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string name = "/test_0000_raw.ome.tif";
+  const std::vector<float> plain = pixels(at("one") + name), scaled = pixels(at("auto") + name);
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    EXPECT_NEAR(scaled[i] * temperature, plain[i], 1e-4 * (1 + std::abs(plain[i])));
+  // Scores of masks go on without the metrics of probabilities.
+  const Outcome scored = predict("0", "scored", "data.with_target=true");
+  EXPECT_EQ(scored.code, 0) << scored.err;
+  EXPECT_NE(scored.out.find("dice: "), std::string::npos) << scored.out;
+}
+
 TEST_F(Uncertainty, WhatCanNotBeIsToldOnce) {
   for (const auto& [words, expected] : std::vector<std::pair<std::string, std::string>>{
            {"predict.save=variance", "there is one prediction; expected several"},
@@ -110,9 +130,13 @@ TEST_F(Uncertainty, WhatCanNotBeIsToldOnce) {
            {"tta.dropout_samples=3 performance.backend=torchscript", "expected eager"},
            {"predict.save=entropy predict.measurements=true", "are not objects"},
            {"predict.save=entropy data.with_target=true", "expected predict.save=mask"},
-           {"predict.save=entropy predict.format=png", "holds no float32 values"}}) {
+           {"predict.save=entropy predict.format=png", "holds no float32 values"},
+           {"predict.temperature=0", "expected auto, or a number from 0.01 to 100"},
+           {"predict.temperature=warm", "expected auto, or a number from 0.01 to 100"},
+           {"predict.temperature=auto", "holds none; expected a number"}}) {
     SCOPED_TRACE(words);
-    const Outcome outcome = predict("0", "wrong", words);
+    const bool has_temperature = words.find("=auto") == std::string::npos;
+    const Outcome outcome = predict(has_temperature ? "0" : "0.3", "wrong", words);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_NE(outcome.err.find(expected), std::string::npos) << outcome.err;
   }

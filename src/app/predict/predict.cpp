@@ -374,6 +374,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   inference::PredictorOptions options;
   options.form = config.predict.save == "auto" ? "" : config.predict.save;
   options.threshold = config.predict.threshold;
+  options.temperature = config.predict.temperature_number();
   options.with_target = config.data.scores();
   options.tracks_places = config.predict.original_grid;
   const std::vector<HeadPredictor> heads =

@@ -81,8 +81,9 @@ struct WholeImageJob {
 /// The model with all that comes before and after it.
 class WholeImageModel {
  public:
-  explicit WholeImageModel(const inference::Subject& subject)
-      : model_(inference::mean_of(subject.models)),
+  WholeImageModel(const inference::Subject& subject, double temperature)
+      : temperature_(inference::temperature_of(subject.first(), temperature)),
+        model_(inference::mean_of(subject.models)),
         device_(subject.device),
         transforms_(model_.config.at("data.transforms"), ""),
         target_(tasks::image_target_of(model_.config.at("task"))),
@@ -119,7 +120,7 @@ class WholeImageModel {
     const std::vector<at::Tensor> outputs =
         model_.forward(device::to_device(at::stack(images), device_));
     const at::Tensor maps = outputs.at(1).cpu();
-    const at::Tensor results = decoder_->decode(outputs.at(0), target_.form())
+    const at::Tensor results = decoder_->decode(outputs.at(0) / temperature_, target_.form())
                                    .flatten(1)
                                    .to(at::TensorOptions(at::kCPU).dtype(at::kDouble))
                                    .contiguous();
@@ -130,6 +131,7 @@ class WholeImageModel {
       jobs[i]->heat = maps[static_cast<int64_t>(i)][shown];
     }
   }
+  double temperature_;
   inference::LoadedModel model_;  // the mean of all
   c10::Device device_;
   inference::InputTransforms transforms_;
@@ -216,7 +218,7 @@ int predict_whole_images(cli::Run run,
                          const inference::Subject& subject) {
   expect_table(config);
   const bool has_pictures = config.predict.overlay, has_truth = config.data.scores();
-  const WholeImageModel network(subject);
+  const WholeImageModel network(subject, config.predict.temperature_number());
   const inference::LoadedModel& model = network.loaded();
   const ImageTarget& target = network.target();
   const auto count_of_numbers = static_cast<std::size_t>(target.count);
@@ -237,8 +239,9 @@ int predict_whole_images(cli::Run run,
   const RunLock lock(folder);
   log::info("{}: {} images on {}", model.path, tally.images, device::describe(subject.device));
 
-  const std::string settings = fmt::format("{} {} {} {}",
+  const std::string settings = fmt::format("{} {} {} {} {}",
                                            model.fingerprint,
+                                           config.predict.temperature_number(),
                                            config::to_json(model.config.at("data.transforms")),
                                            config.data.axes.value_or(""),
                                            fmt::join(config.data.spacing_um, ","));

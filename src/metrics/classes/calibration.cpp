@@ -31,7 +31,7 @@ class CalibrationError final : public Metric {
   };
   explicit CalibrationError(const Options& options)
       : options_(options), sums_(at::zeros({options.n_bins + 1, 3}, at::kDouble)) {}
-  Input input() const override { return Input::values; }
+  Input input() const override { return Input::probabilities; }
   void update(const Compared& batch) override {
     check_shapes("calibration_error", batch);
     at::Tensor probability = batch.prediction.to(at::kDouble), is = batch.truth.to(at::kDouble);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "config/options.h"
 #include "inference/outputs/output.h"
 #include "io/formats.h"
 
@@ -15,7 +16,19 @@ std::vector<std::string> contour_choices() {
   return choices;
 }
 
+double PredictOptions::temperature_number() const {
+  using config::Kind;
+  if (temperature.is_null()) return 1;
+  if (temperature.kind == Kind::string && temperature.as<std::string>() == "auto") return 0;
+  if (temperature.kind == Kind::integer || temperature.kind == Kind::real) {
+    const auto number = temperature.as<double>();
+    if (number >= 0.01 && number <= 100) return number;
+  }
+  config::throw_bad_value(temperature, "auto, or a number from 0.01 to 100");
+}
+
 void PredictOptions::check() const {
+  temperature_number();
   const io::Format* written = io::find_format(format);  // null: auto
   io::ImageInfo values;
   values.dtype = io::Dtype::f32;

@@ -18,7 +18,7 @@ struct PredictOptions {
   double threshold = 0.5;
   bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false,
        timer = false;
-  config::Node postprocess;
+  config::Node postprocess, temperature;
   std::vector<std::string> heads;
   std::string contours = "none";
   std::optional<int64_t> max_detections;
@@ -45,6 +45,11 @@ struct PredictOptions {
       "for a time lapse: a file for each time point, or one for all",
       {"apart", "together"});
     v("threshold", threshold, "threshold of a mask's probability", 0, 1);
+    v("temperature",
+      temperature,
+      "what logits are divided by, so that probabilities are neither too sure nor too unsure; "
+      "auto: "
+      "what fits the training's validation best, which the metric `temperature` has found");
     v("overlay", overlay, "also write a PNG of the mask over the image");
     v("postprocess",
       postprocess,
@@ -75,6 +80,8 @@ struct PredictOptions {
     v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }
   void check() const;
+  /// PredictorOptions::temperature. Throws: ConfigError for another word, or a number out of range.
+  double temperature_number() const;
   /// The outputs of an image, by their names (inference::make_result_output).
   std::vector<std::string> outputs() const;
 };

@@ -97,7 +97,7 @@ std::vector<double> ImageTarget::of(const data::Sample& sample) const {
 
 std::vector<Input> ImageTarget::inputs() const {
   if (kind == Kind::values) return {Input::values};
-  return {Input::masks, Input::values};
+  return {Input::masks, Input::values, Input::probabilities};
 }
 
 at::Tensor ImageTarget::one_hot(const at::Tensor& target) const {
@@ -111,7 +111,7 @@ metrics::Compared ImageTarget::compared(const at::Tensor& result,
                                         const at::Tensor& target,
                                         Input input) const {
   const at::Tensor truth = one_hot(target.to(at::kFloat));
-  if (input == Input::values) return {result, truth};
+  if (input != Input::masks) return {result, truth};
   const at::Tensor found = kind == Kind::labels
                                ? result.gt(0.5).to(at::kFloat)
                                : one_hot(result.argmax(1, /*keepdim=*/true).to(at::kFloat));
