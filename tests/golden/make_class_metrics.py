@@ -50,11 +50,13 @@ def tell_classes(add, name, probabilities, truth):
     precision = {k: sk.average_precision_score(is_[:, k], probabilities[:, k]) for k in present}
     add(f"average_precision.{name}", "MulticlassAveragePrecision", {},
         by_class("average_precision", np.mean(list(precision.values())), precision), **tensors)
+    inside = probabilities * 0.999  # on the edge of a bin, float32 decides
     for options in ({}, {"n_bins": 5}, {"norm": "l2"}, {"norm": "max"}):
-        value = tm.multiclass_calibration_error(torch.tensor(probabilities), torch.tensor(truth), count,
+        value = tm.multiclass_calibration_error(torch.tensor(inside), torch.tensor(truth), count,
                                                 options.get("n_bins", 15), options.get("norm", "l1"), validate_args=False)
         label = "_".join(str(v) for v in options.values())
-        add(f"calibration{label}.{name}", "MulticlassCalibrationError", options, {"calibration_error": value}, **tensors)
+        add(f"calibration{label}.{name}", "MulticlassCalibrationError", options, {"calibration_error": value},
+            prediction=inside, truth=is_)
 
 
 def tell_labels(add):
@@ -75,8 +77,9 @@ def tell_labels(add):
                             ("average_precision", "MulticlassAveragePrecision", sk.average_precision_score)):
         values = of(truth, scores, average=None)
         add(f"{key}.labels", target, {}, {key: values.mean()} | {f"{key}_class_{k}": v for k, v in enumerate(values)}, **tensors)
-    value = tm.binary_calibration_error(torch.tensor(scores.ravel()), torch.tensor(truth.ravel()).long(), validate_args=False)
-    add("calibration.labels", "MulticlassCalibrationError", options, {"calibration_error": value}, **tensors)
+    inside = scores * 0.999
+    value = tm.binary_calibration_error(torch.tensor(inside.ravel()), torch.tensor(truth.ravel()).long(), validate_args=False)
+    add("calibration.labels", "MulticlassCalibrationError", options, {"calibration_error": value}, prediction=inside, truth=truth)
 
 
 def tell_values(add):

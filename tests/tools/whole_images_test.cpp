@@ -250,10 +250,10 @@ TEST_F(WholeImages, MistakesAreOneLine) {
   expect_mistake(
       predict("folders", "x", "predict.save=probability 'data.path=" + at("all.csv") + "'"),
       "predict.save: this model tells of whole images");
-  expect_mistake(
-      train("x",
-            of_table("model=dynunet 'class_names=[filled,hollow]'").append(" '~model.backbone'")),
-      "");
+  expect_mistake(test::shell("\"$BIN/train\" experiment=im2im/classification model=dynunet "
+                             "trainer.accelerator=cpu 'class_names=[filled,hollow]' 'data.path=" +
+                             at("all.csv") + "' data.folds=4"),
+                 "expected model=image_classifier");
 }
 
 }  // namespace

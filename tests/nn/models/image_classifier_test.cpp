@@ -38,8 +38,10 @@ TEST_P(EveryEncoder, GivesItsDeepestFeaturesAndLearnsAsAWhole) {
   const at::Tensor numbers = (*model)(image);
   EXPECT_EQ(numbers.sizes(), (std::vector<int64_t>{2, 3, 1, 1}));
   numbers.square().sum().backward();
-  for (const auto& parameter : model->named_parameters())
+  for (const auto& parameter : model->named_parameters()) {
+    if (parameter.key().find("norm_cross_attn") != std::string::npos) continue;  // MONAI's, unused
     EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
+  }
 }
 
 /// The network's own names: its weights fit, whatever else the file holds.
@@ -72,9 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
     EveryEncoder,
     testing::Values(
         EncoderCase{"_target_: AttentionUnet, channels: [4, 8, 16], strides: [2, 2]", 16, 8},
-        EncoderCase{"_target_: BasicUNet, features: [4, 4, 8, 8, 12, 4]", 12, 2},
+        EncoderCase{"_target_: BasicUNet, spatial_dims: 2, features: [4, 4, 8, 8, 12, 4]", 12, 2},
         EncoderCase{"_target_: DynUNet, filters: [4, 8, 16]", 16, 8},
-        EncoderCase{"_target_: MedNeXt, init_filters: 4, blocks_down: [1, 2], blocks_up: [1, 1], "
+        EncoderCase{"_target_: MedNeXt, spatial_dims: 2, init_filters: 4, blocks_down: [1, 2], "
+                    "blocks_up: [1, 1], "
                     "blocks_bottleneck: 1, encoder_expansion_ratio: [2, 2], "
                     "decoder_expansion_ratio: [2, 2], bottleneck_expansion_ratio: 2",
                     16,
@@ -84,11 +87,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "n_blocks_per_stage: [1]",
                     16,
                     8},
-        EncoderCase{"_target_: SegResNet, init_filters: 8, blocks_down: [1, 2], blocks_up: [1], "
+        EncoderCase{"_target_: SegResNet, spatial_dims: 2, init_filters: 8, blocks_down: [1, 2], "
+                    "blocks_up: [1], "
                     "dropout_prob: 0.1",
                     16,
                     16},
-        EncoderCase{"_target_: SegResNetDS, init_filters: 8, blocks_down: [1, 1, 2]", 32, 8},
+        EncoderCase{
+            "_target_: SegResNetDS, spatial_dims: 2, init_filters: 8, blocks_down: [1, 1, 2]",
+            32,
+            8},
         EncoderCase{"_target_: UNet, channels: [4, 8, 16], strides: [2, 2]", 16, 8},
         EncoderCase{"_target_: UNet, channels: [4, 8], strides: [2], num_res_units: 2", 8, 16},
         EncoderCase{"_target_: VNet, spatial_dims: 2", 256, 2},

@@ -25,7 +25,8 @@ std::shared_ptr<training::Task> whole_image_task(const std::string& kind,
   return make<training::Task>(
       "{_target_: " + kind +
       ", model: {_target_: ImageClassifier, out_channels: " + std::to_string(outputs) +
-      ", backbone: {_target_: SegResNet, init_filters: 8, blocks_down: [1, 1], blocks_up: [1]}}" +
+      ", backbone: {_target_: SegResNet, spatial_dims: 2, init_filters: 8, blocks_down: [1, 1], "
+      "blocks_up: [1]}}" +
       options + "}");
 }
 
