@@ -15,6 +15,7 @@
 #include "inference/imported/complete.h"
 #include "inference/imported/torchscript.h"
 #include "nn/fingerprint.h"
+#include "nn/fold.h"
 #include "nn/model.h"
 #include "nn/promptable.h"
 #include "nn/weights.h"
@@ -61,6 +62,7 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
     return network->all(windows);
   };
   loaded.place = [network = loaded.network](c10::Device device, bool on_tensor_cores) {
+    nn::fold(*network);
     nn::place(*network, device, on_tensor_cores);
   };
   return loaded;
