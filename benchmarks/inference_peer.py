@@ -1,7 +1,7 @@
-"""MONAI's DynUNet on one batch of windows, on one thread: inference_peer.py DIMS ENGINE PRECISION PASSES.
+"""MONAI's network on one batch of windows, on one thread: inference_peer.py NETWORK ENGINE PRECISION PASSES.
 
-ENGINE: eager, compile, onnxruntime, openvino. PRECISION: 32, bf16. CPU seconds of a pass (median) and of making the engine,
-as one JSON line.
+NETWORK: as of bench_inference. ENGINE: eager, compile, quantize_dynamic, onnxruntime, openvino. PRECISION: 32, bf16. CPU
+seconds of a pass (median) and of making the engine, as one JSON line.
 """
 import io
 import json
@@ -10,9 +10,9 @@ import statistics
 import sys
 
 import torch
-from monai.networks.nets import DynUNet
+from monai.networks.nets import UNETR, DynUNet, UNet, ViT
 
-dims, engine, precision, passes = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+network, engine, precision, passes = *sys.argv[1:4], int(sys.argv[4])
 
 
 def cpu_seconds():
@@ -22,14 +22,29 @@ def cpu_seconds():
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
-filters = [32, 64, 128] if dims == 3 else [32, 64, 128, 256]
-levels = len(filters)
-net = DynUNet(dims, 1, 1, [3] * levels, [1] + [2] * (levels - 1), [2] * (levels - 1), filters=filters).eval()
-net.requires_grad_(False)
-windows = torch.randn(1, 1, 48, 96, 96) if dims == 3 else torch.randn(4, 1, 256, 256)
+
+
+def dynunet(dims, filters):
+    levels = len(filters)
+    return DynUNet(dims, 1, 1, [3] * levels, [1] + [2] * (levels - 1), [2] * (levels - 1), filters=filters)
+
+
+net, shape = {
+    "2": lambda: (dynunet(2, [32, 64, 128, 256]), (4, 1, 256, 256)),
+    "3": lambda: (dynunet(3, [32, 64, 128]), (1, 1, 48, 96, 96)),
+    "vit": lambda: (ViT(1, (224, 224), 16, spatial_dims=2), (1, 1, 224, 224)),
+    "unetr": lambda: (UNETR(1, 2, (96, 96, 96)), (1, 1, 96, 96, 96)),
+    "batchnorm": lambda: (UNet(2, 1, 1, [32, 64, 128, 256], [2, 2, 2], num_res_units=2, norm="batch"), (4, 1, 256, 256)),
+}[network]()
+net.eval().requires_grad_(False)
+windows = torch.randn(shape)
 begin = cpu_seconds()
-if engine in ("eager", "compile"):
-    fast = torch.compile(net) if engine == "compile" else net
+if engine in ("eager", "compile", "quantize_dynamic"):
+    fast = net
+    if engine == "compile":
+        fast = torch.compile(net)
+    elif engine == "quantize_dynamic":
+        fast = torch.ao.quantization.quantize_dynamic(net, {torch.nn.Linear}, torch.qint8)
 
     def run():
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):

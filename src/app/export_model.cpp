@@ -21,6 +21,7 @@
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"
 #include "nn/detection_model.h"
+#include "nn/fold.h"
 #include "nn/weights.h"
 
 namespace cytra::app {
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 /// All that `export_model` takes.
 struct ExportConfig : CommonConfig {
   inference::CheckpointOptions checkpoint;
-  std::string format = "safetensors", output;
+  std::string format = "safetensors", quantization = "none", output;
   template <class V>
   void visit(V& v) {
     v("checkpoint", checkpoint, "the trained model");
@@ -39,9 +40,20 @@ struct ExportConfig : CommonConfig {
       "safetensors: the weights, with PyTorch's names; the whole model: torchscript, onnx (opset "
       "17), openvino (OUTPUT.xml and OUTPUT.bin)",
       {"safetensors", "torchscript", "onnx", "openvino"});
+    v("quantization",
+      quantization,
+      "int8_dynamic: linear layers in 8 bits, whose inputs are rounded by the range of each call, "
+      "for "
+      "CPUs; with format=torchscript",
+      {"none", "int8_dynamic"});
     v("output", output, "the file to write", config::required);
     CommonConfig::visit(v);
     v("seed", config::Unused{}, "nothing is random here");
+  }
+  void check() const {
+    if (quantization != "none" && format != "torchscript")
+      throw ConfigError("quantization=" + quantization + ": expected format=torchscript, not " +
+                        format);
   }
 };
 const bool export_is_added = add_program<ExportConfig>("export_model");
@@ -68,16 +80,20 @@ at::Tensor example(const inference::LoadedModel& model, int64_t batch, int64_t c
 }
 
 /// The model as TorchScript, which every other format but safetensors is made of.
-std::string torchscript_of(const inference::LoadedModel& model, const Metadata& metadata) {
+std::string torchscript_of(const inference::LoadedModel& model,
+                           const Metadata& metadata,
+                           bool is_int8) {
   const auto forward = [&](const at::Tensor& image) { return model.forward(image).at(0); };
   const at::NoGradGuard no_grad;
   if (!model.network) {
-    if (model.torchscript) return model.torchscript();
+    if (model.torchscript && !is_int8) return model.torchscript();
     throw ConfigError(model.path +
                       ": it can be run, but not exported; expected weights of a network that is "
                       "registered here, or TorchScript");
   }
-  std::string bytes = exporting::to_torchscript(forward, example(model, 2, 4), metadata);
+  const at::Tensor first = example(model, 2, 4);
+  std::string bytes = is_int8 ? exporting::to_int8_torchscript(forward, first, metadata)
+                              : exporting::to_torchscript(forward, first, metadata);
   // A trace holds the operations of one run: it must be right for other images, too.
   const at::Tensor other = example(model, 1, 6), expected = forward(other);
   at::Tensor got;
@@ -92,6 +108,19 @@ std::string torchscript_of(const inference::LoadedModel& model, const Metadata& 
   }
   const double most = expected.abs().max().item<double>();
   const double difference = (got - expected).abs().max().item<double>();
+  if (is_int8) {
+    const double share =
+        ((got - expected).square().mean() / expected.square().mean()).sqrt().item<double>();
+    log::info("int8_dynamic: differs from float32 by {:.1e} of the values' rms", share);
+    constexpr double kMost = 0.2;  // as an engine's: inference/engine.cpp
+    if (share <= kMost) return bytes;
+    throw ConfigError(
+        fmt::format("quantization=int8_dynamic: the outputs differ from float32's by {:.2g} of the "
+                    "values' rms, "
+                    "{} is allowed; expected quantization=none",
+                    share,
+                    kMost));
+  }
   if (!(difference <= 1e-4 * std::max(1.0, most)))
     throw std::runtime_error(fmt::format("the exported model differs by {}", difference));
   return bytes;
@@ -144,7 +173,8 @@ void write_model(const ExportConfig& config,
                     model.path));
   }
   expect_network_alone(model, config.format);
-  const std::string bytes = torchscript_of(model, metadata);
+  if (model.network) nn::fold(*model.network);
+  const std::string bytes = torchscript_of(model, metadata, config.quantization != "none");
   if (config.format == "torchscript") return write_file(config.output, bytes);
   if (config.format == "openvino") {
     std::vector<int64_t> shape = example(model, 1, 1).sizes().vec();

@@ -3,14 +3,20 @@
 #include <sstream>
 
 #include <ATen/ATen.h>
+#include <ATen/native/quantized/PackedParams.h>
+#include <fmt/format.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/tracer.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/freeze_module.h>
 #include <torch/csrc/jit/passes/frozen_graph_optimizations.h>
 #include <torch/csrc/jit/passes/frozen_ops_to_mkldnn.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "base/error.h"
+#include "base/strings.h"
+#include "ops/linear/int8_weights.h"
 
 namespace cytra::exporting {
 
@@ -37,6 +43,30 @@ std::vector<at::Tensor> unpack(const c10::IValue& value) {
                   "; expected a tensor, or a tuple or list of tensors");
 }
 
+jit::FusionStrategy fusion_strategy_of(const config::Node& node) {
+  const std::vector<std::string> kinds{"static", "dynamic"};
+  jit::FusionStrategy strategy;
+  const auto fail = [](const config::Node& part, const std::string& hint) {
+    throw ConfigError(fmt::format(
+        "{}: expected pairs of a kind and a number of shapes, [[STATIC, 2], [DYNAMIC, 10]].{}",
+        part.where(),
+        hint));
+  };
+  if (node.kind != config::Kind::list) fail(node, "");
+  for (const config::Node& pair : node.list) {
+    if (pair.list.size() != 2 || pair.list[0].kind != config::Kind::string) fail(pair, "");
+    const config::Node& shapes = pair.list[1];
+    const std::string kind = in_small_letters(pair.list[0].string);
+    if (kind != kinds[0] && kind != kinds[1]) fail(pair.list[0], suggestion(kind, kinds));
+    if (shapes.kind != config::Kind::integer || shapes.integer < 1 || shapes.integer > 1000)
+      fail(shapes, " The number is from 1 to 1000.");
+    strategy.emplace_back(
+        kind == kinds[0] ? jit::FusionBehavior::STATIC : jit::FusionBehavior::DYNAMIC,
+        shapes.integer);
+  }
+  return strategy;
+}
+
 jit::Module trace(const Forward& forward, const Tensor& example) {
   const auto traced = jit::tracer::trace(
       {example},
@@ -49,6 +79,40 @@ jit::Module trace(const Forward& forward, const Tensor& example) {
   module.type()->addMethod(module._ivalue()->compilation_unit()->create_function(name, graph));
   module.eval();
   return jit::freeze(module);
+}
+
+std::string bytes_of(const jit::Module& module, const std::map<std::string, std::string>& files) {
+  std::ostringstream bytes;
+  module.save(bytes, {files.begin(), files.end()});
+  return bytes.str();
+}
+
+/// Replaces linear layers of constant weights by torch's, which round their inputs. Returns their
+/// number.
+int64_t quantize_linear(jit::Module& module) {
+  const std::shared_ptr<jit::Graph> graph = module.get_method("forward").graph();
+  std::vector<jit::Node*> layers;
+  for (jit::Node* node : graph->nodes()) {
+    if (node->kind() == c10::aten::linear && jit::toIValue(node->input(1)) &&
+        jit::toIValue(node->input(2)))
+      layers.push_back(node);
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const c10::IValue bias = *jit::toIValue(layers[i]->input(2));
+    const c10::IValue packed(ops::int8_packed(jit::toIValue(layers[i]->input(1))->toTensor(),
+                                              bias.isNone() ? at::Tensor() : bias.toTensor()));
+    const std::string name = fmt::format("int8_{}", i);
+    module.register_attribute(name, packed.type(), packed);
+    const jit::WithInsertPoint here(layers[i]);
+    jit::Value* weights = graph->insertGetAttr(graph->inputs()[0], name);
+    const bool reduces_range = true;  // where it runs may have no VNNI: int8_weights.cpp
+    jit::Value* made = graph->insert(c10::Symbol::fromQualString("quantized::linear_dynamic"),
+                                     {layers[i]->input(0), weights, reduces_range});
+    layers[i]->output()->replaceAllUsesWith(made);
+    layers[i]->destroy();
+  }
+  jit::EliminateDeadCode(graph);  // the weights of before
+  return static_cast<int64_t>(layers.size());
 }
 
 Forward run(jit::Module module) {
@@ -65,6 +129,16 @@ Network single(Forward forward) {
 
 }  // namespace
 
+void expect_fusion_strategy(const config::Node& node) {
+  if (!node.is_null()) fusion_strategy_of(node);
+}
+
+void set_fusion_strategy(const config::Node& node) {
+  if (node.is_null()) return;
+  jit::FusionStrategy strategy = fusion_strategy_of(node);
+  jit::setFusionStrategy(strategy);
+}
+
 Forward compile(const Forward& forward, const Tensor& example) {
   jit::Module frozen = trace(forward, example);
   return run(jit::optimize_for_inference(frozen));
@@ -77,16 +151,22 @@ Network compile(const Network& forward, const Tensor& example) {
 std::string to_torchscript(const Forward& forward,
                            const Tensor& example,
                            const std::map<std::string, std::string>& files) {
-  const jit::Module frozen = trace(forward, example);
-  std::ostringstream bytes;
-  frozen.save(bytes, {files.begin(), files.end()});
-  return bytes.str();
+  return bytes_of(trace(forward, example), files);
 }
 
 std::string to_torchscript(const Network& forward,
                            const Tensor& example,
                            const std::map<std::string, std::string>& files) {
   return to_torchscript(several(forward), example, files);
+}
+
+std::string to_int8_torchscript(const Network& forward,
+                                const Tensor& example,
+                                const std::map<std::string, std::string>& files) {
+  jit::Module module = trace(several(forward), example);
+  if (quantize_linear(module) == 0)
+    throw ConfigError("quantization=int8_dynamic: the model has no linear layers");
+  return bytes_of(module, files);
 }
 
 Forward outputs_of_torchscript(const std::string& bytes) {

@@ -14,9 +14,11 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "base/log.h"
+#include "base/warn_once.h"
 #include "device/backend.h"
 #include "device/convolution.h"
 #include "device/error.h"
+#include "export/compile.h"
 #include "inference/engines/entry.h"
 #include "nn/flop_counter.h"
 #include "ops/conv/constant_weights.h"
@@ -225,14 +227,20 @@ std::unique_ptr<Engine> attempt(const std::string& name,
   std::optional<ForeignCall> call;
   if (model.torchscript) call.emplace();
   Checked checked = make_checked(entry, model, options, example);
-  if (name != "eager") log::info("engine: {}; {}", checked.engine->text(), checked.report);
+  if (name != "eager" || options.quantization != "none")
+    log::info("engine: {}; {}", checked.engine->text(), checked.report);
   return std::make_unique<EnginePool>(entry, model, options, example, std::move(checked.engine));
+}
+
+/// The engine that has this quantization.
+std::string quantizing_engine(const EngineOptions& options) {
+  return options.quantization == "int8" ? "openvino" : "eager";
 }
 
 /// The engines to try, in order; eager comes last.
 std::vector<std::string> candidates(const EngineModel& model, const EngineOptions& options) {
   if (options.backend != "auto") return {options.backend};
-  if (options.quantization != "none") return {"openvino"};
+  if (options.quantization != "none") return {quantizing_engine(options)};
   std::vector<std::pair<int, std::string>> ranks;
   for (const auto& [name, entry] : engine_entries()) {
     const int rank = entry.rank(model, options);
@@ -286,12 +294,14 @@ std::vector<std::string> EngineOptions::choices() {
 }
 
 void EngineOptions::check() const {
-  if (quantization != "none" && backend != "auto" && backend != "openvino") {
-    throw ConfigError(fmt::format(
-        "performance.quantization={} needs performance.backend=openvino (or auto), not {}",
-        quantization,
-        backend));
+  if (quantization != "none" && backend != "auto" && backend != quantizing_engine(*this)) {
+    throw ConfigError(
+        fmt::format("performance.quantization={} needs performance.backend={} (or auto), not {}",
+                    quantization,
+                    quantizing_engine(*this),
+                    backend));
   }
+  exporting::expect_fusion_strategy(fusion_strategy);
   if (device::precision_of(precision).compute == at::kDouble) {
     throw ConfigError(fmt::format(
         "trainer.precision={}: models are run in float32, bfloat16 or float16; use 32, bf16 or 16",
@@ -299,10 +309,39 @@ void EngineOptions::check() const {
   }
 }
 
+void EngineOptions::say_what_is_idle(c10::Device device, bool finds_boxes) const {
+  const bool is_gpu = device::is_accelerator(device);
+  const bool is_traced = backend == "torchscript" || (backend == "auto" && compile_model) ||
+                         (backend == "cudagraph" && compile_mode == "max-autotune");
+  const auto say = [](const char* key, const std::string& why) {
+    warn_once(fmt::format("{}: no effect: {}", key, why));
+  };
+  if (compile_model && finds_boxes) {
+    say("model.compile_model", "a detector's network is run as it is");
+  } else if (compile_model && backend != "auto" && backend != "cudagraph") {
+    say("model.compile_model", "performance.backend=" + backend + " says what runs the model");
+  } else if (compile_model && !is_gpu) {
+    say("model.compile_model",
+        "on a CPU performance.backend=auto takes the fastest engine in any case, OpenVINO or "
+        "eager");
+  } else if (!compile_model && compile_mode != "default" && backend != "cudagraph") {
+    say("model.compile_mode", "model.compile_model is false");
+  }
+  if (!fusion_strategy.is_null() && (!is_gpu || !is_traced || finds_boxes)) {
+    say("performance.fusion_strategy",
+        is_gpu ? "the model is not traced; model.compile_model=true traces it"
+               : "this torch fuses traced operations on a GPU alone");
+  }
+}
+
 void expect_engine(const EngineOptions& options, c10::Device device) {
   options.check();
   if (options.backend == "cudagraph" && !device::has_graphs(device))
     throw ConfigError("performance.backend=cudagraph: needs a GPU; use performance.backend=auto");
+  if (options.quantization == "int8_dynamic" && !device.is_cpu())
+    throw ConfigError(
+        "performance.quantization=int8_dynamic: linear layers in 8 bits are of a CPU; use "
+        "trainer.precision=bf16 or 16 on a GPU");
 }
 
 std::unique_ptr<Engine> make_engine(const EngineModel& model,
@@ -313,7 +352,8 @@ std::unique_ptr<Engine> make_engine(const EngineModel& model,
   if (names.size() > 1 && is_eager_faster(model, options, example))
     return attempt("eager", model, options, example);
   for (const std::string& name : names) {
-    if (name == "eager") return attempt(name, model, options, example);
+    if (name == "eager" && options.quantization == "none")
+      return attempt(name, model, options, example);
     std::string why;
     bool is_usual = false;
     try {
@@ -326,11 +366,12 @@ std::unique_ptr<Engine> make_engine(const EngineModel& model,
       why = first_line(error.what());
     }
     if (names.size() == 1) {
-      throw ConfigError(
-          fmt::format("performance.{}: {}; use performance.backend=auto{}",
-                      options.quantization == "none" ? "backend=" + name : "quantization=int8",
-                      why,
-                      options.quantization == "none" ? "" : " without quantization"));
+      throw ConfigError(fmt::format("performance.{}: {}; use performance.backend=auto{}",
+                                    options.quantization == "none"
+                                        ? "backend=" + name
+                                        : "quantization=" + options.quantization,
+                                    why,
+                                    options.quantization == "none" ? "" : " without quantization"));
     }
     log::write(is_usual ? log::Level::debug : log::Level::info,
                fmt::format("engine: not {}: {}", name, why));

@@ -8,6 +8,7 @@
 #include <c10/core/Device.h>
 
 #include "base/tensor_fwd.h"
+#include "config/node.h"
 
 namespace cytra::device {
 const std::vector<std::string>& precision_names();  // device/precision.h
@@ -37,8 +38,9 @@ const std::vector<std::string>& engine_names();
 
 struct EngineOptions {
   std::string backend = "auto", quantization = "none";  // performance.*
-  std::string precision = "32-true";                    // trainer.precision
-  bool compile_model = false;                           // model.*
+  config::Node fusion_strategy;
+  std::string precision = "32-true";  // trainer.precision
+  bool compile_model = false;         // model.*
   std::string compile_mode = "default";
   template <class V>
   void visit_performance(V& v) {
@@ -50,9 +52,14 @@ struct EngineOptions {
       choices());
     v("quantization",
       quantization,
-      "int8: convolutions and matrix products in 8 bits, by ranges measured on the first windows "
-      "(OpenVINO); less exact, and refused where too much changes",
-      {"none", "int8"});
+      "on a CPU; int8: convolutions and matrix products in 8 bits, by ranges measured on the first "
+      "windows (OpenVINO); int8_dynamic: linear layers, by the range of each input (eager); less "
+      "exact, and refused where too much changes",
+      {"none", "int8", "int8_dynamic"});
+    v("fusion_strategy",
+      fusion_strategy,
+      "of traced engines on a GPU, as torch.jit.set_fusion_strategy: for how many shapes fused "
+      "kernels are made, [[STATIC, 2], [DYNAMIC, 10]]; null: torch's");
   }
   template <class V>
   void visit_model(V& v) {
@@ -64,6 +71,8 @@ struct EngineOptions {
       {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"});
   }
   void check() const;
+  /// Says, once for a process, which of the options that were given have no effect.
+  void say_what_is_idle(c10::Device device, bool finds_boxes) const;
 
  private:
   static std::vector<std::string> choices();

@@ -8,6 +8,16 @@
 #include "nn/detection_model.h"
 
 namespace cytra::inference {
+namespace {
+
+EngineOptions engine_options(const ModelConfig& config) {
+  EngineOptions engine = config.performance.engine;
+  engine.compile_model = config.model.engine.compile_model;
+  engine.compile_mode = config.model.engine.compile_mode;
+  return engine;
+}
+
+}  // namespace
 
 bool Subject::finds_boxes() const {
   return dynamic_cast<const nn::DetectionModel*>(first().network.get()) != nullptr;
@@ -36,6 +46,7 @@ Subject load_subject(const ModelConfig& config,
   const auto trained = subject.first().config.get<std::string>("trainer.precision", "32");
   subject.precision =
       subject.finds_boxes() ? "32" : device::precision_to_run(precision, trained, device);
+  engine_options(config).say_what_is_idle(device, subject.finds_boxes());
   device::apply(config.performance, device);  // TF32 affects the layout of the model's channels
   return subject;
 }
@@ -46,10 +57,8 @@ std::vector<HeadPredictor> predictors_of(const Subject& subject,
                                          PredictorOptions options) {
   options.accelerator = subject.device.is_cpu() ? "cpu" : "gpu";
   options.inference_args = config.inference_args;
-  options.engine = config.performance.engine;
+  options.engine = engine_options(config);
   options.engine.precision = subject.precision;
-  options.engine.compile_model = config.model.engine.compile_model;
-  options.engine.compile_mode = config.model.engine.compile_mode;
   options.tta = config.tta;
   std::vector<HeadPredictor> predictors;
   for (const std::string& head : wanted.empty() ? subject.heads() : wanted) {

@@ -19,6 +19,7 @@
 #include "io/safetensors.h"
 #include "io/weights/torch_file.h"
 #include "nn/fingerprint.h"
+#include "nn/fold.h"
 #include "nn/model.h"
 #include "nn/promptable.h"
 #include "nn/weights.h"
@@ -80,6 +81,7 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
     return network->all(windows);
   };
   loaded.place = [network = loaded.network](c10::Device device, bool on_tensor_cores) {
+    nn::fold(*network);
     nn::place(*network, device, on_tensor_cores);
   };
   return loaded;

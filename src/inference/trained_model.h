@@ -41,7 +41,8 @@ struct CheckpointOptions {
 /// A model: windows (S,C,[D,]H,W) float32 -> its outputs, each (S,K,...). Thread: several at once.
 using Forward = std::function<std::vector<Tensor>(const Tensor& windows)>;
 
-/// Moves a model, laid out for convolutions that run on tensor cores or not: as nn::place().
+/// Prepares a model for inference (nn/fold.h), and moves it, laid out for convolutions that run on
+/// tensor cores or not: as nn::place().
 using MoveModel = std::function<void(c10::Device device, bool on_tensor_cores)>;
 
 /// A model in evaluation mode, on the CPU until it is placed elsewhere.

@@ -1,6 +1,7 @@
 // The same on a GPU as on the CPU. Skipped without one; with CYTRA_REQUIRE_GPU=1 that is a failure.
 #include <cstdlib>
 #include <map>
+#include <thread>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -14,6 +15,7 @@
 #include "data/device_feed.h"
 #include "data/loader.h"
 #include "data/sample.h"
+#include "device/cuda_graph.h"
 #include "device/device.h"
 #include "device/memory.h"
 #include "inference/engine.h"
@@ -26,6 +28,7 @@
 #include "ops/windows/sums.h"
 #include "tests/inference/window_model.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
 #include "training/task.h"
@@ -96,6 +99,71 @@ TEST_F(Cuda, EnginesGiveEagersValues) {
       EXPECT_LT(test::max_difference(engine->run(windows)[0].cpu(), (*model)(windows).cpu()), 1e-4);
     }
   }
+}
+
+TEST_F(Cuda, AGraphReplaysItsCall) {
+  using Tensors = std::vector<at::Tensor>;
+  const auto model = make<nn::Model>("{_target_: DynUNet, filters: [4, 8, 16]}");
+  model->eval();
+  nn::place(*model, at::kCUDA);
+  int64_t calls = 0;
+  const auto call = [&](const Tensors& inputs) {
+    ++calls;
+    return Tensors{(*model)(inputs[0]) * inputs[1], inputs[0].mean()};
+  };
+  const auto image = [](const std::vector<int64_t>& shape) {
+    return at::randn(shape, at::device(at::kCUDA));
+  };
+  device::CUDAGraphWrapper graph(call, {image({2, 1, 32, 32}), image({1})});
+  EXPECT_EQ(calls, 5);
+  const c10::InferenceMode inference_mode;
+  const auto expect_replay = [&](const Tensors& inputs) {
+    const Tensors played = graph(inputs),
+                  expected = call({inputs[0].to(at::kCUDA), inputs[1].to(at::kCUDA)});
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_LT(test::max_difference(played[i].cpu(), expected[i].cpu()), 1e-5) << i;
+  };
+  const at::Tensor last = image({2, 1, 32, 32}).contiguous(at::MemoryFormat::ChannelsLast);
+  for (const Tensors& inputs : std::vector<Tensors>{{image({2, 1, 32, 32}), image({1})},
+                                                    {last, image({1})},
+                                                    {at::randn({2, 1, 32, 32}), at::randn({1})}})
+    expect_replay(inputs);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const c10::InferenceMode of_thread;
+      for (int turn = 0; turn < 20; ++turn) {
+        const Tensors inputs{image({2, 1, 32, 32}), image({1})};
+        const at::Tensor expected = (*model)(inputs[0]) * inputs[1];
+        EXPECT_LT(test::max_difference(graph(inputs)[0].cpu(), expected.cpu()), 1e-5);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_NE(message_of<DataError>([&] {
+              graph({image({3, 1, 32, 32}), image({1})});
+            }).find("input 0 is Float (3,1,32,32), it was recorded with Float (2,1,32,32)"),
+            std::string::npos);
+}
+
+TEST_F(Cuda, AGraphThatIsNotItsCallIsRefused) {
+  using Tensors = std::vector<at::Tensor>;
+  const at::Tensor sample = at::randn({64}, at::device(at::kCUDA));
+  const auto said = [&](const device::CUDAGraphWrapper::Call& call) {
+    return message_of<ConfigError>([&] { device::CUDAGraphWrapper graph(call, {sample}); });
+  };
+  double counted = 0;
+  EXPECT_NE(said([&](const Tensors& inputs) {
+              return Tensors{inputs[0] * ++counted};
+            }).find("depends on more than its inputs"),
+            std::string::npos);
+  EXPECT_NE(said([&](const Tensors&) { return Tensors{sample.cumsum(0)}; }), "");
+  EXPECT_NE(said([](const Tensors& inputs) {
+              return Tensors{inputs[0] * inputs[0].sum().item<double>()};
+            }).find("waits for the GPU"),
+            std::string::npos);
+  // and the device is as it was
+  EXPECT_LT(test::max_difference((sample * 2).cpu(), sample.cpu() * 2), 1e-6);
 }
 
 TEST_F(Cuda, WholeImageLogitsEqualTheCpu) {

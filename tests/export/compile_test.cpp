@@ -72,5 +72,26 @@ TEST(Device, MatmulPrecisionHoldsWithoutEnableTf32) {
             at::Float32Precision::TF32);
 }
 
+TEST(Compile, LinearLayersInInt8AreAQuarterAsLarge) {
+  at::manual_seed(0);
+  const at::Tensor first = at::randn({512, 256}), second = at::randn({64, 512}),
+                   bias = at::randn({512});
+  const exporting::Network network = [&](const at::Tensor& x) {
+    return at::linear(at::gelu(at::linear(x, first, bias)), second);
+  };
+  const std::string whole = exporting::to_torchscript(network, at::randn({3, 256}), {}),
+                    small = exporting::to_int8_torchscript(network, at::randn({3, 256}), {});
+  EXPECT_LT(small.size(), 0.3 * static_cast<double>(whole.size()));
+  const exporting::Network loaded = exporting::from_torchscript(small);
+  const at::Tensor x = at::randn({2, 7, 256}), made = loaded(x), expected = network(x);
+  const double share =
+      ((made - expected).square().mean() / expected.square().mean()).sqrt().item<double>();
+  EXPECT_LT(share, 0.03);
+  EXPECT_GT(share, 1e-4);
+  EXPECT_THROW(exporting::to_int8_torchscript(
+                   [](const at::Tensor& image) { return at::relu(image); }, at::randn({3}), {}),
+               ConfigError);
+}
+
 }  // namespace
 }  // namespace cytra

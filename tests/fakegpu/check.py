@@ -103,6 +103,7 @@ STACKS = "data.path=stacks/images checkpoint.ckpt_path={model_3d} inference_args
 BATCHES = {
     "predict 2D": (PLANES, (3, 64 * 64)),
     "predict 2D 16-mixed": (PLANES + " trainer.precision=16-mixed", (3, 64 * 64)),
+    "predict 2D, CUDA graph": (PLANES + " performance.backend=cudagraph", (3, 64 * 64)),
     "predict 3D": (STACKS, (7, 16 * 32 * 32)),
     "predict 3D 16-mixed": (STACKS + " trainer.precision=16-mixed", (7, 16 * 32 * 32)),
     "predict 2D, images together": (PLANES + " data.batch_size=2", (2.5, 64 * 64)),
@@ -119,6 +120,7 @@ PROGRAMS = {
     "predict": (PREDICT + " checkpoint.ckpt_path={model}", 1),
     "predict without TF32": (PREDICT + " checkpoint.ckpt_path={model} performance.enable_tf32=false", 1),
     "predict 16-mixed": (PREDICT + " checkpoint.ckpt_path={model} trainer.precision=16-mixed", 1),
+    "predict CUDA graph": (PREDICT + " checkpoint.ckpt_path={model} performance.backend=cudagraph", 1),
     "predict TorchScript": (PREDICT + " checkpoint.ckpt_path={script}", 1),
     "predict on two": (PREDICT + " checkpoint.ckpt_path={model} trainer.devices=2", 2),
     "optimize": ("optimize" + TRAIN[5:] + " --detect-bottlenecks --seconds 1", 1),

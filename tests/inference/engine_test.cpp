@@ -4,6 +4,8 @@
 #include <map>
 #include <thread>
 
+#include <torch/csrc/jit/api/module.h>
+
 #include "base/error.h"
 #include "config/registry.h"
 #include "device/convolution.h"
@@ -174,6 +176,68 @@ TEST(Engine, RefusesWhatItCannotDo) {
   options.quantization = "int8";
   EXPECT_THROW(inference::make_engine(small.engine_model(), options, small.windows(1)),
                ConfigError);
+}
+
+TEST(Engine, Int8DynamicQuantizesLinearLayers) {
+  SmallModel small(
+      "{_target_: UNETR, img_size: [32, 32], spatial_dims: 2, in_channels: 1, out_channels: 2, "
+      "hidden_size: 48, mlp_dim: 96, num_heads: 4}");
+  inference::EngineOptions options = options_of("auto");
+  options.quantization = "int8_dynamic";
+  testing::internal::CaptureStderr();
+  const auto engine = inference::make_engine(small.engine_model(), options, small.windows(2));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(engine->text(), "eager, 48 linear layers in int8, float32");  // 12 blocks of 4
+  EXPECT_NE(log.find("differs from eager float32 by"), std::string::npos) << log;
+  for (const int64_t count : {2, 3}) {
+    const at::Tensor windows = small.windows(count);
+    const at::Tensor made = engine->run(windows)[0], expected = small.eager(windows);
+    const double off = (made - expected).square().mean().sqrt().item<double>();
+    EXPECT_LT(off, 0.05 * expected.square().mean().sqrt().item<double>());
+    EXPECT_GT(off, 0);
+    EXPECT_TRUE(small.eager(windows).equal(expected));  // the model itself is as it was
+  }
+  options.precision = "bf16";
+  EXPECT_EQ(inference::make_engine(small.engine_model(), options, small.windows(2))->text(),
+            "eager, 48 linear layers in int8, bfloat16");
+}
+
+TEST(Engine, Int8DynamicNeedsLinearLayersAndACpu) {
+  SmallModel small(kModels[0]);
+  inference::EngineOptions options = options_of("auto");
+  options.quantization = "int8_dynamic";
+  const std::string message = message_of<ConfigError>(
+      [&] { inference::make_engine(small.engine_model(), options, small.windows(1)); });
+  EXPECT_NE(message.find("performance.quantization=int8_dynamic: the model has no linear layers"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message_of<ConfigError>([&] { inference::expect_engine(options, c10::kCUDA); }), "");
+  options.backend = "openvino";
+  EXPECT_NE(message_of<ConfigError>([&] { options.check(); }).find("performance.backend=eager"),
+            std::string::npos);
+}
+
+TEST(Engine, TracedEnginesTakeTheFusionStrategy) {
+  SmallModel small(kModels[0]);
+  inference::EngineOptions options = options_of("torchscript");
+  const auto given = [&](const std::string& text) {
+    options.fusion_strategy = config::parse_yaml("{a: " + text + "}", "test").at("a");
+  };
+  using torch::jit::FusionBehavior;
+  given("[[STATIC, 3], [dynamic, 7]]");
+  inference::make_engine(small.engine_model(), options, small.windows(1));
+  const torch::jit::FusionStrategy strategy{{FusionBehavior::STATIC, 3},
+                                            {FusionBehavior::DYNAMIC, 7}};
+  EXPECT_EQ(torch::jit::getFusionStrategy(), strategy);
+  for (const auto& [text, hint] :
+       std::map<std::string, std::string>{{"[[STATC, 2]]", "Did you mean 'static'?"},
+                                          {"[[STATIC, 0]]", "from 1 to 1000"},
+                                          {"[STATIC, 2]", "[[STATIC, 2], [DYNAMIC, 10]]"},
+                                          {"STATIC", "[[STATIC, 2], [DYNAMIC, 10]]"}}) {
+    given(text);
+    const std::string message = message_of<ConfigError>([&] { options.check(); });
+    EXPECT_NE(message.find(hint), std::string::npos) << text << ": " << message;
+  }
 }
 
 /// A network of 3x3 convolutions with 32 channels.

@@ -64,6 +64,23 @@ class Predict : public ::testing::Test {
 };
 test::TmpDir* Predict::dir_ = nullptr;
 
+TEST_F(Predict, WhatHasNoEffectOnACpuIsSaidOnce) {
+  for (const auto& [words, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"model.compile_model=true model.compile_mode=max-autotune",
+            "model.compile_model: no effect: on a CPU"},
+           {"model.compile_model=true performance.backend=eager",
+            "model.compile_model: no effect: performance.backend=eager"},
+           {"model.compile_mode=reduce-overhead",
+            "model.compile_mode: no effect: model.compile_model is false"},
+           {"'performance.fusion_strategy=[[STATIC,2],[DYNAMIC,10]]'",
+            "performance.fusion_strategy: no effect"}}) {
+    const Outcome outcome = shell(command(at("samples/images"), words));
+    EXPECT_EQ(outcome.code, 0) << words << outcome.err;
+    EXPECT_NE(outcome.err.find(expected), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("no effect"), outcome.err.rfind("no effect")) << outcome.err;
+  }
+}
+
 // Each of them used to fail, or to do nothing, once for each image.
 TEST_F(Predict, AWrongOptionIsToldOnceBeforeTheFirstImage) {
   for (const auto& [words, expected] : std::vector<std::pair<std::string, std::string>>{
@@ -71,6 +88,8 @@ TEST_F(Predict, AWrongOptionIsToldOnceBeforeTheFirstImage) {
            {"trainer.precision=64", "use 32, bf16 or 16"},
            {"performance.quantization=int8 performance.backend=eager",
             "performance.backend=openvino"},
+           {"performance.quantization=int8_dynamc", "Did you mean 'int8_dynamic'?"},
+           {"'performance.fusion_strategy=[[STATC,2]]'", "Did you mean 'static'?"},
            {"'tta.mirror_axes=[0,-2]'", "expected each once"},
            {"trainer.limit_predict_batches=0", "one image at least"},
            {"'data.spacing_um=[0]'", "numbers above 0"},

@@ -140,6 +140,27 @@ TEST_F(Programs, ScoresAreOfWhatTheTaskLearns) {
       {"a training of SegmentationTask, expected one of RegressionTask"});
 }
 
+TEST_F(Programs, ExportsHaveNoBatchNorms) {
+  ASSERT_EQ(shell(train("trainer.max_steps=1 model=unet 'model.channels=[4,8]' 'model.strides=[2]' "
+                        "model.norm=batch",
+                        "normed"))
+                .code,
+            0);
+  const std::string trained = at("normed/checkpoints/last.ckpt");
+  const auto exported = [&](const std::string& format) {
+    const Outcome outcome =
+        shell("\"$BIN/export_model\" 'checkpoint.ckpt_path=" + trained + "' format=" + format +
+              " 'output=" + at("normed." + format) + "' -v");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const bool is_folded = outcome.err.find("batch norms became part of") != std::string::npos;
+    EXPECT_EQ(is_folded, format != "safetensors") << outcome.err;
+    return read_file(at("normed." + format));
+  };
+  EXPECT_EQ(exported("onnx").find("BatchNormalization"), std::string::npos);
+  exported("torchscript");
+  EXPECT_NE(exported("safetensors").find("running_mean"), std::string::npos);
+}
+
 TEST_F(Programs, ExportedWeightsPredictTheSame) {
   ASSERT_EQ(shell(train("trainer.max_steps=1", "exported")).code, 0);
   const std::string trained = at("exported/checkpoints/last.ckpt");

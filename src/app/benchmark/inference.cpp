@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "base/warn_once.h"
 #include "device/device.h"
 #include "device/precision.h"
 #include "inference/engine.h"
@@ -73,6 +74,10 @@ Ready engine_pass(std::shared_ptr<nn::Model> model,
 }  // namespace
 
 Ready prepare_inference(const Workload& workload, const Variant& variant, int64_t batch) {
+  if (variant.engine == "eager" && workload.config.get<bool>("task.model.compile_model", false))
+    warn_once(
+        "model.compile_model: no effect on a pass by PyTorch's operations; --compare-opts has "
+        "a row for each engine");
   const config::Node config = prepared(workload, variant);
   const std::shared_ptr<nn::Model> model = make_model(workload, config.at("task.model"), variant);
   const at::NoGradGuard no_grad;

@@ -1,8 +1,12 @@
 // Runs PyTorch's operations one after the other.
+#include <optional>
+
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "inference/engines/entry.h"
 #include "ops/conv/constant_weights.h"
+#include "ops/linear/int8_weights.h"
 
 namespace cytra::inference {
 namespace {
@@ -10,9 +14,13 @@ namespace {
 class Eager final : public FixedEngine {
  public:
   Eager(const EngineModel& model, const EngineOptions& options)
-      : model_(model), precision_(precision_of(options)) {}
+      : model_(model), precision_(precision_of(options)) {
+    if (options.quantization == "int8_dynamic") int8_ = std::make_unique<ops::Int8Weights>();
+  }
   std::vector<Tensor> run(const Tensor& windows) override {
     const ops::ConstantWeights::Scope constant(weights_);
+    std::optional<ops::Int8Weights::Scope> in_int8;
+    if (int8_) in_int8.emplace(*int8_);
     if (!model_.device.is_cpu()) return forward_with(model_, precision_, windows);
     std::vector<std::vector<Tensor>> parts;  // by output
     for (const Tensor& some : windows.split(windows_at_once(windows))) {
@@ -25,14 +33,20 @@ class Eager final : public FixedEngine {
       outputs.push_back(part.size() == 1 ? std::move(part[0]) : at::cat(part));
     return outputs;
   }
-  std::string text() const override { return "eager, " + name_of(precision_.compute); }
+  std::string text() const override {
+    const std::string layers =
+        int8_ ? fmt::format("{} linear layers in int8, ", int8_->count()) : "";
+    return "eager, " + layers + name_of(precision_.compute);
+  }
+  bool has_int8() const { return int8_ && int8_->count() > 0; }
   bool takes_any_size() const override { return true; }
-  bool was_accepted() const override { return true; }
+  bool was_accepted() const override { return int8_ == nullptr; }
 
  private:
   const EngineModel model_;
   const device::Precision precision_;
   ops::ConstantWeights weights_;
+  std::unique_ptr<ops::Int8Weights> int8_;  // null: none
 };
 
 int rank_eager(const EngineModel&, const EngineOptions&) {
@@ -41,8 +55,14 @@ int rank_eager(const EngineModel&, const EngineOptions&) {
 
 std::unique_ptr<FixedEngine> make_eager(const EngineModel& model,
                                         const EngineOptions& options,
-                                        const Tensor&) {
-  return std::make_unique<Eager>(model, options);
+                                        const Tensor& example) {
+  auto engine = std::make_unique<Eager>(model, options);
+  if (options.quantization == "int8_dynamic") {
+    engine->run(example.narrow(0, 0, 1));
+    if (!engine->has_int8())
+      throw EngineUnfit("the model has no linear layers; int8 takes convolutions, too", false);
+  }
+  return engine;
 }
 
 const bool added_eager = add_engine("eager", {rank_eager, make_eager});

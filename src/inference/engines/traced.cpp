@@ -22,6 +22,7 @@ exporting::Forward traced(const EngineModel& model,
     for (Tensor& output : outputs) output = output.to(at::kFloat);
     return outputs;
   };
+  exporting::set_fusion_strategy(options.fusion_strategy);
   return exporting::compile(exporting::Forward(forward), windows_to_trace(example));
 }
 

@@ -33,6 +33,12 @@ at::Tensor Sequence::forward(const at::Tensor& input) {
   return x;
 }
 
+int64_t Sequence::leave_out_dropouts() {
+  return static_cast<int64_t>(std::erase_if(layers_, [](const std::shared_ptr<Layer>& layer) {
+    return dynamic_cast<const Dropout*>(layer.get()) != nullptr;
+  }));
+}
+
 torch::nn::Module& parent_of(torch::nn::Module& root, const std::string& name) {
   const std::size_t dot = name.find('.');
   if (dot == std::string::npos) return root;

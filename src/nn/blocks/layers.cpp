@@ -48,6 +48,25 @@ at::Tensor Conv::forward(const at::Tensor& x) {
       x, weight, bias, {o.stride, o.padding, dilation, o.transposed, o.output_padding, o.groups});
 }
 
+void Conv::rescale(const at::Tensor& scale, const at::Tensor& shift) {
+  const at::NoGradGuard no_grad;
+  Sizes shape(static_cast<std::size_t>(weight.dim()), 1);
+  at::Tensor factor = scale;
+  if (options_.transposed) {  // (in, out / groups, ...): each group has outputs of its own
+    shape[0] = weight.size(0);
+    shape[1] = weight.size(1);
+    factor = scale.view({options_.groups, -1}).repeat_interleave(shape[0] / options_.groups, 0);
+  } else {
+    shape[0] = weight.size(0);
+  }
+  weight.copy_(weight.to(at::kDouble) * factor.view(shape));
+  if (!bias.defined()) {
+    bias = register_parameter(
+        "bias", at::zeros(scale.sizes(), weight.options()), /*requires_grad=*/false);
+  }
+  bias.copy_(bias.to(at::kDouble) * scale + shift);
+}
+
 namespace {
 
 /// The options of the layer that `node` names in one of MONAI's forms.
@@ -135,11 +154,19 @@ at::Tensor Norm::forward(const at::Tensor& x, const ops::Activation& activation)
     return ops::group_norm(x, options_.num_groups, weight, bias, eps, activation);
   if (kind == "layer")
     return ops::layer_norm(x, options_.normalized_shape, weight, bias, eps, activation);
-  if (kind.empty()) return ops::activate(x, activation);
+  if (kind.empty() || is_folded) return ops::activate(x, activation);
   if (is_training()) batches_.add_(1);
   if (is_training() && sum_over_processes)
     return ops::synced_batch_norm(x, weight, bias, running_, eps, sum_over_processes, activation);
   return ops::batch_norm(x, weight, bias, running_, is_training(), eps, activation);
+}
+
+std::pair<at::Tensor, at::Tensor> Norm::scale_and_shift() const {
+  at::Tensor scale = (running_.variance.to(at::kDouble) + options_.eps).rsqrt();
+  if (weight.defined()) scale = scale * weight;
+  at::Tensor shift = -running_.mean * scale;
+  if (bias.defined()) shift = shift + bias;
+  return {scale, shift};
 }
 
 template <class V>
@@ -212,6 +239,7 @@ at::Tensor Activation::of_result(at::Tensor x) {
 }
 
 at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x) {
+  if (norm.is_folded) return activation.of_result(x);
   if (const auto simple = activation.simple()) return call(norm, x, *simple);
   return call(activation, call(norm, x));
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The layers of torch.nn that networks of convolutions use, with the names of their parameters.
 #include <optional>
+#include <utility>
 
 #include "config/node.h"
 #include "nn/blocks/layer.h"
@@ -25,6 +26,8 @@ struct ConvOptions {
 struct Conv final : Layer {
   Conv(int64_t in, int64_t out, const ConvOptions& options);
   at::Tensor forward(const at::Tensor& x) override;
+  /// Changes the weights so that outputs become output * scale + shift, (out) each.
+  void rescale(const at::Tensor& scale, const at::Tensor& shift);
   at::Tensor weight, bias;
 
  private:
@@ -52,6 +55,9 @@ struct Norm final : Layer {
   /// The norm with the activation after it.
   at::Tensor forward(const at::Tensor& x, const ops::Activation& activation);
   bool is_of_batch() const { return options_.kind == "batch"; }
+  /// The map of a batch norm in evaluation mode, x * scale + shift: (C) double each.
+  std::pair<at::Tensor, at::Tensor> scale_and_shift() const;
+  bool is_folded = false;                    // the convolution before does its work: nn/fold.h
   at::Tensor weight, bias;                   // undefined without an affine map
   ops::SumOverProcesses sum_over_processes;  // of a batch norm; empty: each by itself
 

@@ -8,6 +8,7 @@
 #include <torch/nn/init.h>
 
 #include "nn/dropout.h"
+#include "ops/linear/int8_weights.h"
 
 namespace cytra::nn {
 
@@ -20,7 +21,7 @@ Linear::Linear(int64_t in, int64_t out, bool has_bias)
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return at::linear(x, weight, bias);
+  return ops::linear(x, weight, bias);
 }
 
 LayerNorm::LayerNorm(int64_t features, double epsilon)

@@ -95,7 +95,7 @@ std::string shapes_text(const data::Batch& batch) {
 
 }  // namespace
 
-CompiledStep::CompiledStep(std::unique_ptr<StepRecorder> recorder,
+CompiledStep::CompiledStep(std::unique_ptr<device::Recorder> recorder,
                            const TrainerOptions& options,
                            nn::Model& model,
                            Optimizer& optimizer,
@@ -137,7 +137,7 @@ at::Tensor CompiledStep::gradients(const data::Batch& batch,
   const std::vector<at::Tensor> outputs = run(shape.gradients, work, buffers_, seed);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     parameters_[i].mutable_grad() = outputs[i + 1];
-  const StepRecorder::Recording* recording = shape.gradients.recording.get();
+  const device::Recorder::Recording* recording = shape.gradients.recording.get();
   shape.is_steady = recording == nullptr || outputs.front().is_same(recording->outputs.front());
   if (shape.gradients.checks == kChecks && !std::exchange(shape.is_told, true))
     log::info("model.compile_model: steps of {} are recorded", shapes_text(batch));
@@ -228,7 +228,7 @@ CompiledStep::Shape* CompiledStep::shape_of(const data::Batch& batch) {
 }
 
 std::vector<at::Tensor> CompiledStep::run(RecordedWork& recorded,
-                                          const StepRecorder::Work& work,
+                                          const device::Recorder::Work& work,
                                           const std::vector<at::Tensor>& changed,
                                           const std::function<void()>& seed) {
   seed();
@@ -242,7 +242,7 @@ std::vector<at::Tensor> CompiledStep::run(RecordedWork& recorded,
       return recorder_->rehearse(work, /*may_wait=*/++recorded.rehearsals < kRehearsals);
     if (!recorded.recording) recorded.recording = recorder_->record(work);
     return check(recorded, work, changed, before, seed);
-  } catch (const NotRecordable& error) {
+  } catch (const device::NotRecordable& error) {
     give_up(error.what());
     restore(changed, before);
     seed();
@@ -252,7 +252,7 @@ std::vector<at::Tensor> CompiledStep::run(RecordedWork& recorded,
 
 /// Makes the step without the recording, then again with it, and compares.
 std::vector<at::Tensor> CompiledStep::check(RecordedWork& recorded,
-                                            const StepRecorder::Work& work,
+                                            const device::Recorder::Work& work,
                                             const std::vector<at::Tensor>& changed,
                                             const std::vector<at::Tensor>& before,
                                             const std::function<void()>& seed) {
@@ -296,6 +296,11 @@ std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
                                             GradScaler& scaler,
                                             bool is_alone) {
   const nn::ModelOptions& asked = model.settings;
+  // left open, the one that records nothing has its effect
+  if (asked.compile_mode != "default" &&
+      !asked.compile_model.value_or(asked.compile_mode == "max-autotune-no-cudagraphs"))
+    log::info("model.compile_mode={}: no effect: model.compile_model is not true",
+              asked.compile_mode);
   const std::vector<at::Tensor> parameters = model.parameters();
   if (asked.compile_model == false || parameters.empty()) return nullptr;
   const bool is_open = !asked.compile_model;
@@ -316,14 +321,14 @@ std::unique_ptr<CompiledStep> compile_steps(const TrainerOptions& options,
     return "";
   }();
   try {
-    if (!reason.empty()) throw NotRecordable(reason);
-    auto recorder = make_step_recorder(parameters.front().device());
+    if (!reason.empty()) throw device::NotRecordable(reason);
+    auto recorder = device::make_recorder(parameters.front().device());
     if (!optimizer.can_be_recorded())
       say(fmt::format("forward and backward pass are recorded, the update of {} is not",
                       optimizer.name()));
     return std::make_unique<CompiledStep>(
         std::move(recorder), options, model, optimizer, scaler, /*in_any_case=*/!is_open);
-  } catch (const NotRecordable& error) {
+  } catch (const device::NotRecordable& error) {
     say(fmt::format("steps run as usual and are not recorded: {}", error.what()));
     return nullptr;
   }

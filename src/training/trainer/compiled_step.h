@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "device/recorder.h"
 #include "training/trainer/step.h"
-#include "training/trainer/step_recorder.h"
 
 namespace cytra::nn {
 struct Model;
@@ -29,7 +29,7 @@ class CompiledStep {
   /// Keeps references to all. Without `in_any_case` (model.compile_model: null), the first steps
   /// are timed: recording pays where the host takes at least half as long to start a step as the
   /// device to do it.
-  CompiledStep(std::unique_ptr<StepRecorder> recorder,
+  CompiledStep(std::unique_ptr<device::Recorder> recorder,
                const TrainerOptions& options,
                nn::Model& model,
                Optimizer& optimizer,
@@ -48,7 +48,7 @@ class CompiledStep {
   /// The recording of one work, and how often it was rehearsed before and checked after.
   struct RecordedWork {
     int64_t rehearsals = 0, checks = 0;
-    std::unique_ptr<StepRecorder::Recording> recording;
+    std::unique_ptr<device::Recorder::Recording> recording;
   };
   struct Shape {
     data::Batch batch;  // whose memory is recorded
@@ -58,11 +58,11 @@ class CompiledStep {
         false;  // the newest gradients lie where its recording puts them, or there is none
   };
   std::vector<at::Tensor> run(RecordedWork& recorded,
-                              const StepRecorder::Work& work,
+                              const device::Recorder::Work& work,
                               const std::vector<at::Tensor>& changed,
                               const std::function<void()>& seed);
   std::vector<at::Tensor> check(RecordedWork& recorded,
-                                const StepRecorder::Work& work,
+                                const device::Recorder::Work& work,
                                 const std::vector<at::Tensor>& changed,
                                 const std::vector<at::Tensor>& before,
                                 const std::function<void()>& seed);
@@ -78,7 +78,7 @@ class CompiledStep {
   void forget_if_given_up();
   Shape* shape_of(const data::Batch& batch);
 
-  std::unique_ptr<StepRecorder> recorder_;  // null: steps are made as they are
+  std::unique_ptr<device::Recorder> recorder_;  // null: steps are made as they are
   const TrainerOptions& options_;
   Optimizer& optimizer_;
   GradScaler& scaler_;

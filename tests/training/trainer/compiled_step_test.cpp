@@ -2,9 +2,9 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "tests/support/tape.h"
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
-#include "tests/training/trainer/tape.h"
 
 namespace cytra {
 namespace {
@@ -25,16 +25,15 @@ const std::string kSchedule = "{_target_: CosineAnnealingLR, warmup_steps: 2}";
 class CompiledStep : public ::testing::Test {
  protected:
   CompiledStep() {
-    training::set_step_recorder(at::kCPU,
-                                [](c10::Device) -> training::StepRecorder* { return new Tape; });
+    device::set_recorder(at::kCPU, [](c10::Device) -> device::Recorder* { return new Tape; });
     Tape::rehearsals = Tape::recordings = Tape::plays = 0;
     Tape::behind_s = 0;
     log::set_file(dir_ / "log.txt");
   }
   ~CompiledStep() override {
     log::set_file("");
-    training::set_step_recorder(at::kCPU, [](c10::Device) -> training::StepRecorder* {
-      throw training::NotRecordable("no tape here");
+    device::set_recorder(at::kCPU, [](c10::Device) -> device::Recorder* {
+      throw device::NotRecordable("no tape here");
     });
   }
   std::string said() const { return read_file(dir_ / "log.txt"); }

@@ -1,13 +1,18 @@
-#include "device/cuda/graph.h"
+// Part of device/recorder.h: CUDA graphs of torch's work, in libcytra_cuda.so. Source:
+// torch.cuda.graphs.
+#include "device/recorder.h"
 
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 namespace cytra::device {
 namespace {
@@ -37,12 +42,34 @@ bool is_of_waiting(const c10::Error& error) {
   return text.find("synchronizing CUDA operation") != std::string::npos;
 }
 
-}  // namespace
+/// Records on a stream of its own, in memory that its graphs share: a graph's results are kept as
+/// long as their tensors, but its temporaries are used by the next one.
+class GraphRecorder final : public Recorder {
+ public:
+  explicit GraphRecorder(c10::Device device)
+      : device_(device.has_index() ? device : c10::Device(c10::kCUDA, c10::cuda::current_device())),
+        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_.index())),
+        pool_(at::cuda::graph_pool_handle()) {}
 
-GraphRecorder::GraphRecorder(c10::Device device)
-    : device_(device.has_index() ? device : c10::Device(c10::kCUDA, c10::cuda::current_device())),
-      stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_.index())),
-      pool_(at::cuda::graph_pool_handle()) {}
+  void wait() override { c10::cuda::getCurrentCUDAStream(device_.index()).synchronize(); }
+  std::vector<at::Tensor> rehearse(const Work& work, bool may_wait) override;
+  std::unique_ptr<Recording> record(const Work& work) override;
+
+ private:
+  struct Graph final : Recording {
+    void replay() override {
+      const c10::cuda::CUDAGuard guard(device);
+      graph.replay();
+    }
+    c10::Device device = c10::kCUDA;
+    at::cuda::CUDAGraph graph;
+  };
+  void on_stream(const std::function<void()>& work) const;
+  void clean_up_capture() const noexcept;
+  c10::Device device_;
+  c10::cuda::CUDAStream stream_;
+  at::cuda::MempoolId_t pool_;
+};
 
 /// Does the work on the recorder's stream, after the current stream's work so far; the current
 /// stream continues after it.
@@ -65,38 +92,41 @@ void GraphRecorder::on_stream(const std::function<void()>& work) const {
   follow(outer, stream_);
 }
 
-void GraphRecorder::rehearse(const std::function<void()>& work, bool may_wait) const {
-  if (may_wait) return on_stream(work);
+std::vector<at::Tensor> GraphRecorder::rehearse(const Work& work, bool may_wait) {
+  std::vector<at::Tensor> outputs;
   try {
     on_stream([&] {
-      const NoWaiting no_waiting;
-      work();
+      std::optional<NoWaiting> no_waiting;
+      if (!may_wait) no_waiting.emplace();
+      outputs = work();
     });
   } catch (const c10::Error& error) {
-    if (!is_of_waiting(error)) throw;
-    throw NotCapturable("something in it waits for the GPU (" + first_line(error) + ")");
+    if (may_wait || !is_of_waiting(error)) throw;
+    throw NotRecordable("something in it waits for the GPU (" + first_line(error) + ")");
   }
+  return outputs;
 }
 
-std::unique_ptr<CudaGraph> GraphRecorder::record(const std::function<void()>& work) const {
-  // The memory blocks of earlier steps can't be used for the graph's own memory.
+std::unique_ptr<Recorder::Recording> GraphRecorder::record(const Work& work) {
+  // The memory blocks of earlier work can't be used for the graph's own memory.
   c10::cuda::CUDACachingAllocator::emptyCache();
-  auto graph = std::make_unique<CudaGraph>();
+  auto recording = std::make_unique<Graph>();
+  recording->device = device_;
   on_stream([&] {
     // The mode is thread_local: loading threads may still do what a capture forbids.
     try {
-      graph->graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
-      work();
-      graph->graph_.capture_end();
+      recording->graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+      recording->outputs = work();
+      recording->graph.capture_end();
     } catch (const c10::Error& error) {
       clean_up_capture();
-      throw NotCapturable(first_line(error));
+      throw NotRecordable(first_line(error));
     } catch (...) {
       clean_up_capture();
       throw;
     }
   });
-  return graph;
+  return recording;
 }
 
 /// Cleans up after CUDAGraph when a capture fails: else the stream, the allocator and the
@@ -131,4 +161,9 @@ void GraphRecorder::clean_up_capture() const noexcept {
   });
 }
 
+}  // namespace
 }  // namespace cytra::device
+
+extern "C" cytra::device::Recorder* cytra_make_recorder(c10::Device device) {
+  return new cytra::device::GraphRecorder(device);
+}

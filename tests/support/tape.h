@@ -11,11 +11,11 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include "training/trainer/step_recorder.h"
+#include "device/recorder.h"
 
 namespace cytra::test {
 
-class Tape final : public training::StepRecorder {
+class Tape final : public device::Recorder {
  public:
   struct Entry {
     c10::OperatorHandle op;
@@ -65,8 +65,9 @@ class Tape final : public training::StepRecorder {
   static void intercept(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard outside(kKey);
     const std::string& name = op.schema().name();
-    if (mode_ != Mode::off && (name == "aten::_local_scalar_dense" || name == "aten::nonzero"))
-      throw training::NotRecordable(name + " is read on the host");
+    const bool is_read = name == "aten::_local_scalar_dense" || name == "aten::nonzero" ||
+                         name == "aten::item";  // whole under InferenceMode
+    if (mode_ != Mode::off && is_read) throw device::NotRecordable(name + " is read on the host");
     const auto count = op.schema().arguments().size();
     Entry entry{op, {stack->end() - static_cast<std::ptrdiff_t>(count), stack->end()}, {}};
     const std::size_t below = stack->size() - count;
