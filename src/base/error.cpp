@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/other_names.h"
 #include "base/signals.h"
 #include "base/strings.h"
 
@@ -64,9 +65,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& cho
 }
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& choices) {
-  const std::string best = nearest(word, choices);
-  if (!best.empty()) return " Did you mean '" + best + "'?";
-  if (choices.empty()) return "";
+  const std::string near = near_hint(word, choices);
+  if (!near.empty() || choices.empty()) return near;
   const std::size_t shown = std::min<std::size_t>(choices.size(), 20);
   const std::vector<std::string> first(choices.begin(),
                                        choices.begin() + static_cast<std::ptrdiff_t>(shown));

@@ -30,6 +30,7 @@
 #include "cli/infer_request.h"
 #include "cli/inspect.h"
 #include "cli/named_checkpoints.h"
+#include "cli/newest_training.h"
 #include "cli/sweep.h"
 #include "config/composer.h"
 #include "config/json.h"
@@ -194,7 +195,7 @@ bool is_multirun(const Arguments& arguments, const config::Composition& composit
 }
 
 int run_throwing(const Program& program, int argc, char** argv) {
-  if (argc == 1) {
+  if (argc == 1 && !program.takes_newest) {
     print_short_help(program);
     return 2;
   }
@@ -206,6 +207,10 @@ int run_throwing(const Program& program, int argc, char** argv) {
   log::set_level(arguments.quiet         ? log::Level::warn
                  : arguments.verbose > 0 ? log::Level::debug
                                          : log::Level::info);
+  const bool only_tells = arguments.help || arguments.schema || !arguments.completion.empty() ||
+                          !arguments.describe.empty();
+  if (program.takes_newest && !only_tells && names_no_training(arguments.overrides))
+    take_newest_training("logs/train", arguments);
   const config::Composer composer(config_folders(arguments), program.name);
   if (arguments.help) {
     print_help(program, composer);

@@ -35,6 +35,7 @@ struct Program {
   std::vector<Mode> modes = {};
   const char* rest =
       nullptr;  // key of a list that gets the overrides of keys that the program does not have
+  bool takes_newest = false;  // without an experiment and data it works on the newest training
 };
 
 /// The engine's input: a composed configuration and how the program was called.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/other_names.h"
 #include "base/strings.h"
 #include "config/schema.h"
 
@@ -13,7 +14,7 @@ void OptionChecker::check_choice(const char* key,
   if (!value || std::find(choices.begin(), choices.end(), *value) != choices.end()) return;
   fail(key,
        "expected one of " + join(choices, ", ") + ", got '" + *value + "'." +
-           (nearest(*value, choices).empty() ? "" : suggestion(*value, choices)));
+           near_hint(*value, choices));
 }
 
 std::string OptionChecker::name_of(const char* key) const {

@@ -150,7 +150,9 @@ Composition Composer::load(const std::string& primary,
     check_hydra_keys(*hydra, repository.load("hydra/config")->content);
   MovedOverrides moved;
   for (const Override& given : values) {
-    const Override value = moves_keys ? moved.current(root, given) : given;
+    const std::optional<Override> current = moves_keys ? moved.current(root, given) : given;
+    if (!current) continue;
+    const Override& value = *current;
     // Looking for groups reads every folder, and only the message for an unknown key needs them.
     const bool unknown =
         value.action == Override::Action::change && root.find(value.key) == nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/other_names.h"
 #include "base/strings.h"
 #include "config/schema.h"
 #include "config/text/scalar.h"
@@ -136,7 +137,7 @@ void OptionReader::check_choice(const Node& child,
   const std::string given = shortened(*value);
   fail(child,
        "expected one of " + join(choices, ", ") + ", got '" + given + "'." +
-           (nearest(given, choices).empty() ? "" : suggestion(given, choices)));
+           near_hint(given, choices));
 }
 
 void OptionReader::fail(const Node& place, const std::string& what) {

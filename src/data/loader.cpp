@@ -130,6 +130,7 @@ DataLoader::Shared::Shared(DataLoaderSpec given)
   sampler.rank = given.rank;
   sampler.world_size = given.world_size;
   sampler.pad = given.pad;
+  sampler.drop = given.pad && options.drop_last;
   if (options.num_samples && given.shuffle && sampler.weights.empty())
     throw ConfigError("data.num_samples: the images have no weights, expected data.weight_column");
   if (given.batches > 0) sampler.images = given.batches * options.batch_size * given.world_size;

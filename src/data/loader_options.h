@@ -32,7 +32,7 @@ struct LoaderOptions {
   int64_t batch_size = 1,  // 0: AUTO
       num_workers = 2, prefetch_factor = 2;
   bool pin_memory = true, drop_last = false, replacement = true;
-  std::optional<int64_t> num_samples;
+  std::optional<int64_t> num_samples, max_memory_mb;
   std::string collate = "stack", on_error = "fail", on_mismatch = "error";
   double timeout = 0, timeout_warning = 30;
   double ram_cache_gb = 2, disk_cache_gb = 50;
@@ -50,6 +50,12 @@ struct LoaderOptions {
       batch_size,
       "images per batch, each giving num_samples crops; AUTO: the fastest that fits is tried out",
       config::Keyword{1, 1e6, "AUTO", 0});
+    v("max_memory_mb",
+      max_memory_mb,
+      "MB that a step of batch_size=AUTO may take, with the model: of the device's memory, or a "
+      "CPU's process; null: what is free",
+      1,
+      1e9);
     v("num_workers",
       num_workers,
       "threads that load and transform; 0: in the training thread; AUTO: half of the processors at "

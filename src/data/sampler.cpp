@@ -83,6 +83,7 @@ std::size_t count(const SamplerSpec& spec) {
   const auto world = static_cast<std::size_t>(spec.world_size);
   const auto rank = static_cast<std::size_t>(spec.rank);
   const std::size_t all = drawn(spec);
+  if (spec.drop) return all / world;
   if (spec.pad) return (all + world - 1) / world;
   return all / world + (rank < all % world ? 1 : 0);
 }

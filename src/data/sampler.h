@@ -22,6 +22,7 @@ struct SamplerSpec {
   /// number is not divisible.
   int64_t rank = 0, world_size = 1;
   bool pad = true;
+  bool drop = false;  // leaves those images out instead
 };
 
 /// Checks the weights. Throws: ConfigError for weights that can't be drawn from.

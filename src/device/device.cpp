@@ -45,6 +45,10 @@ std::vector<std::string> accelerator_choices() {
 }
 
 void prepare(const PerformanceOptions& options, const std::string& deterministic) {
+  if (std::getenv("CUDA_POWER_MODE") != nullptr)
+    log::warn(
+        "CUDA_POWER_MODE: no effect, neither CUDA nor its driver reads it; `nvidia-smi -pl WATTS` "
+        "sets a GPU's power limit");
   if (options.max_split_size_mb > 0 && options.max_split_size_mb < 20) {  // torch's own limit
     throw ConfigError(
         fmt::format("performance.max_split_size_mb: expected 0 or at least 20, got {}",

@@ -21,6 +21,14 @@ void warn_of_slow_precision(const std::string& precision, c10::Device device) {
             backend_of(device).fast_precision());
 }
 
+std::string precision_on(const std::string& asked, c10::Device device) {
+  const std::string why = slow_precision(asked, device);
+  if (why.empty() || !precision_of(asked).is_mixed || !is_accelerator(device)) return asked;
+  const std::string fast = backend_of(device).fast_precision();
+  log::info("trainer.precision: {} in place of {}, as {}", fast, asked, why);
+  return fast;
+}
+
 bool uses_tensor_cores(const std::string& precision, c10::Device device) {
   return backend_of(device).has_tensor_cores(precision_of(precision).compute, device);
 }
@@ -29,8 +37,9 @@ std::string precision_to_run(const std::optional<std::string>& asked,
                              const std::string& trained,
                              c10::Device device) {
   if (asked) {
-    warn_of_slow_precision(*asked, device);
-    return *asked;
+    const std::string fitting = precision_on(*asked, device);
+    warn_of_slow_precision(fitting, device);
+    return fitting;
   }
   const c10::ScalarType type = precision_of(trained).compute;
   if (type != c10::kHalf && type != c10::kBFloat16) return "32";

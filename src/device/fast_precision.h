@@ -13,6 +13,10 @@ std::string slow_precision(const std::string& precision, c10::Device device);
 /// Warns of a slow precision, with what to type.
 void warn_of_slow_precision(const std::string& precision, c10::Device device);
 
+/// The precision in which a GPU computes what was asked for: 16-mixed for bf16-mixed where it has
+/// no bfloat16 (before Ampere), and says so; else the same.
+std::string precision_on(const std::string& asked, c10::Device device);
+
 /// Whether convolutions in this precision run on a GPU's tensor cores, which need images with
 /// channels last: half precision, and float32 where the GPU has TF32 and torch may use it (set by
 /// apply()).

@@ -28,6 +28,8 @@ constexpr double kMargin = 2;
 // Bytes per voxel, after the windows: class numbers (int64), mask, the image that is written,
 // overlay.
 constexpr double kAfter = 12;
+// Windows at once, where memory is all that limits them: more make no pass faster.
+constexpr int64_t kMostAtOnce = 64;
 
 // Memory on a CPU besides tensors: kernels that libraries compile, and the memory of each of their
 // threads.
@@ -150,6 +152,7 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
   for (std::size_t d = 0; d < size.size(); ++d) {
     if (base.roi_size[d] <= 0) base.roi_size[d] = size[d];
   }
+  if (fills) base.sw_batch_size = kMostAtOnce;
   const auto bytes = [&](const SlidingWindowOptions& chosen, double margin = 1) {
     return static_cast<double>(held_bytes) + bytes_of(size, chosen, margin);
   };
@@ -160,9 +163,10 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
       larger.roi_size[d] = std::min(2 * base.roi_size[d], whole);
       base.roi_size[d] = std::min(base.roi_size[d], whole);
     }
-    for (const int64_t batch : {base.sw_batch_size, int64_t{1}}) {
-      larger.sw_batch_size = batch;
+    for (;;) {
       if (bytes(larger, kMargin) <= static_cast<double>(room.bytes)) return larger;
+      if (larger.sw_batch_size == 1) break;
+      larger.sw_batch_size = fills ? larger.sw_batch_size / 2 : 1;
     }
     log::info(
         "{}: windows of {} would take {} of the {} that are left ({}); they get the training's "
@@ -178,7 +182,7 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
   while (bytes(fewer, margin) > static_cast<double>(room.bytes) && fewer.sw_batch_size > 1)
     fewer.sw_batch_size = (fewer.sw_batch_size + 1) / 2;
   if (bytes(fewer, margin) <= static_cast<double>(room.bytes)) {
-    if (fewer.sw_batch_size < base.sw_batch_size) {
+    if (fewer.sw_batch_size < base.sw_batch_size && !fills) {
       log::info(
           "{}: {} windows at once would take {} of the {} that are left ({}); {} are predicted at "
           "once",

@@ -54,6 +54,8 @@ struct WindowPlanner {
   /// Whether windows may differ from `options`: twice as large in each dimension where memory
   /// allows, and as small as a smaller image, rounded up to a multiple of `divisor`.
   bool grows = false;
+  /// Whether as many windows are predicted at once as there is memory for, whatever `options` say.
+  bool fills = false;
   ModelCost cost;
   std::vector<int64_t> divisor;  // of the model's windows, per dimension
   /// Set where the image, of `channels` channels, is predicted by slabs to this result; null: it

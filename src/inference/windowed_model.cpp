@@ -181,7 +181,8 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
       y_key(model.config.get<std::string>("task.y_key", "")),  // a task may have no target
       transforms(transforms_of(model.config, options.inference_args),
                  options.with_target ? "" : y_key),
-      members_(members_of(models, engine_of(options), device, options.temperature)) {
+      members_(members_of(models, engine_of(options), device, options.temperature)),
+      budget_(options.budget) {
   expect_engine(options.engine, device);
   if (options.temperature != 1) expect_logits(*decoder);
   expect_no_turns(options.tta, *decoder);
@@ -215,8 +216,10 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
         "some (model.dropout)",
         samples));
   };
+  const Node* at_once = options.inference_args.find_direct("sw_batch_size");
   planner_ = {window_options(model.config, options.inference_args),
               model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
+              budget_ && (at_once == nullptr || at_once->is_null()),
               measure_cost(first, at::zeros(shape, at::device(device))),
               model.divisor,
               &finish,
@@ -241,7 +244,9 @@ void WindowedModel::check(const ModelInput& input) const {
 
 SlidingWindowOptions WindowedModel::windows(const std::string& id,
                                             const std::vector<int64_t>& size) const {
-  SlidingWindowOptions windows = planner_.plan(id, size, 0, room_on(device));
+  Room room = room_on(device);
+  if (budget_ && *budget_ < room.bytes) room = {*budget_, "predict.max_memory_mb", true};
+  SlidingWindowOptions windows = planner_.plan(id, size, 0, room);
   if (!windows.sw_device) windows.sw_device = device.str();
   if (!windows.device) windows.device = device.str();
   if (model.network != nullptr) windows.channels_last = model.network->channels_last;
@@ -260,11 +265,12 @@ WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,
   double image = is_by_rows ? 0 : 4.0 * static_cast<double>(model.in_channels);
   for (const int64_t side : size) image *= static_cast<double>(side);
   Plan plan{memory.windows, memory.by_slabs + image, ""};
-  plan.text = fmt::format("{} voxels{}: {} windows of {}, {}",
+  plan.text = fmt::format("{} voxels{}: {} windows of {}, {} at once, {}",
                           fmt::join(size, "x"),
                           is_by_rows ? ", by rows" : "",
                           plan.windows,
                           fmt::join(layout.roi, "x"),
+                          std::min(windows.sw_batch_size, plan.windows),
                           format_bytes(plan.bytes));
   return plan;
 }

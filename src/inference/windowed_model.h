@@ -33,7 +33,7 @@ class WindowedModel {
   SlidingWindowOptions windows(const std::string& id, const std::vector<int64_t>& size) const;
   SlidingWindowOptions windows(const ModelInput& input) const;
   /// The windows and memory for predicting an image of `size` ([D,]H,W). `text`: "4096x4096
-  /// voxels: 81 windows of 512x512, 1.2 GB".
+  /// voxels: 81 windows of 512x512, 4 at once, 1.2 GB".
   struct Plan {
     int64_t windows = 0;
     double bytes = 0;  // at the peak
@@ -77,6 +77,7 @@ class WindowedModel {
   std::vector<std::shared_ptr<EnsembleMember>> members_;
   Forward forward_;  // by the engines, with test-time augmentation
   WindowPlanner planner_;
+  std::optional<int64_t> budget_;  // bytes for an image
   mutable AdaptiveBatch adaptive_;
 };
 

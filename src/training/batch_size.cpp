@@ -3,8 +3,11 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "data/batch.h"
 #include "device/backend.h"
 #include "device/device.h"
@@ -64,20 +67,30 @@ double seconds_of_image(Task& task,
 int64_t find_batch_size(Task& task,
                         const data::Batch& one,
                         const Precision& precision,
-                        int64_t most) {
+                        int64_t most,
+                        std::optional<int64_t> budget) {
   nn::Model& model = task.model();
   const c10::Device device = model.parameters().front().device();
   const nn::KeepForwardState untouched(model);
   model.train();
   const perf::MachineLoad load;
   const auto can_double = [&] {
-    return !is_double_too_much(device::peak_memory(device), device::used_memory(device), device);
+    const int64_t peak = device::peak_memory(device);
+    return !is_double_too_much(peak, device::used_memory(device), device) &&
+           (!budget || 2 * peak <= *budget);
   };
   device::reset_peak_memory(device);
   data::Batch best = repeated(one, 1, precision, device);
   int64_t chosen = 1;
   seconds_of_image(task, best, precision, device);  // it warms up
   double seconds = seconds_of_image(task, best, precision, device);
+  if (const int64_t peak = device::peak_memory(device); budget && peak > *budget) {
+    throw ConfigError(fmt::format(
+        "data.max_memory_mb={}: a step with one image takes {}; expected as much or more, smaller "
+        "patches, or model.gradient_checkpointing=true",
+        *budget / 1'000'000,
+        format_bytes(static_cast<double>(peak))));
+  }
   int no_better = 0;  // sizes in a row
   for (int64_t size = 2; size <= most && no_better < 2 && can_double(); size *= 2) {
     device::reset_peak_memory(device);

@@ -22,13 +22,6 @@ Amount amount_of(const Node& node, Amount otherwise) {
   config::throw_bad_value(node, "a number of batches (10) or a share from 0.0 to 1.0 of them");
 }
 
-/// "0,1"
-std::string numbers_text(const Node& list) {
-  std::vector<std::string> words;
-  for (const Node& item : list.list) words.push_back(config::to_json(item));
-  return words.empty() ? "0" : join(words, ",");
-}
-
 double duration_s(const Node& node) {
   const std::string expected = "a time as DD:HH:MM:SS, or a map of days, hours, minutes, seconds";
   constexpr double kUnits[] = {86400, 3600, 60, 1};
@@ -102,21 +95,7 @@ void TrainerOptions::check() {
   }
   make_profilers(profiler, "profiler");  // is it right?
   if (!given_.max_time.is_null()) max_seconds = duration_s(given_.max_time);
-  const Node& some = given_.devices;
-  if (some.kind == Kind::integer && (some.integer > 0 || some.integer == -1)) {
-    devices = std::max<int64_t>(0, some.integer);
-  } else if (some.kind == Kind::string && some.string == "auto") {
-    devices = 0;
-  } else if (!some.is_null()) {
-    config::throw_bad_value(
-        some,
-        some.kind == Kind::list
-            ? fmt::format("a number of devices, as trainer.devices={0}; which ones, "
-                          "CUDA_VISIBLE_DEVICES={1} before the command says",
-                          std::max<std::size_t>(1, some.list.size()),
-                          numbers_text(some))
-            : "at least 1 device, -1 or auto");
-  }
+  if (!given_.devices.is_null()) devices = Devices::of(given_.devices);
   const Node& patience = given_.process_timeout;
   if (patience.kind == Kind::integer || patience.kind == Kind::real) {
     process_timeout_s = patience.as<double>();
@@ -141,7 +120,7 @@ void TrainerOptions::check() {
   } else if (!fast.is_null()) {
     config::throw_bad_value(fast, "true, false or a number of batches");
   }
-  if (devices < 0 || fast_dev_run < 0)
+  if (devices.count < 0 || fast_dev_run < 0)
     throw ConfigError("trainer.devices, trainer.fast_dev_run: expected numbers of at least 0");
   if (deterministic_mode != "true" && deterministic_mode != "false" && deterministic_mode != "warn")
     throw ConfigError("trainer.deterministic: expected true, false or warn, got '" +

@@ -5,6 +5,7 @@
 
 #include "config/options.h"
 #include "device/device.h"
+#include "training/devices.h"
 #include "training/grad_scaler_options.h"
 
 namespace cytra::device {
@@ -36,10 +37,9 @@ struct TrainerOptions : device::DeviceOptions {
   int64_t fast_dev_run = 0;  // batches; 0: no
   int64_t num_sanity_val_steps = 2;
   Amount val_check_interval;  // of an epoch's batches
-  std::optional<int64_t> check_val_every_n_epoch = 1;
-  int64_t accumulate_grad_batches = 1, log_every_n_steps = 10;
-  std::optional<int64_t> steps_per_epoch;
-  int64_t devices = 1, num_nodes = 1;  // devices of each machine; 0: all it has
+  std::optional<int64_t> check_val_every_n_epoch = 1, steps_per_epoch;
+  int64_t accumulate_grad_batches = 1, log_every_n_steps = 10, num_nodes = 1;
+  Devices devices;  // of each machine
   std::string strategy = "auto";
   bool sync_batchnorm = false;
   double process_timeout_s = 1800;  // of `process_timeout`
@@ -88,7 +88,7 @@ void TrainerOptions::visit(V& v) {
   DeviceOptions::visit(v);
   v("devices",
     given_.devices,
-    "devices of each machine, with a process for each; auto, -1: all GPUs, or one CPU");
+    "of each machine, a process each: 2; [0, 2]: these GPUs; auto, -1: all GPUs, or one CPU");
   v("num_nodes", num_nodes, "machines, each with that many devices", 1, 1e6);
   v("strategy",
     strategy,
@@ -143,7 +143,8 @@ void TrainerOptions::visit(V& v) {
   v("logger", Unused{{"true"}}, "use the group logger");
   v("barebones", Unused{{"false"}}, "use callbacks=none logger=none");
   v("reload_dataloaders_every_n_epochs", Unused{{"0"}}, "the loader lives as long as the training");
-  v("use_distributed_sampler", Unused{{"true"}}, "every process has its share");
+  for (const char* key : {"use_distributed_sampler", "replace_sampler_ddp"})
+    v(key, Unused{{"true"}}, "every process has its share of the images");
 }
 
 }  // namespace cytra::training

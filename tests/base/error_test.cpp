@@ -38,6 +38,9 @@ TEST(Nearest, FindsTyposAndNothingElse) {
 TEST(Suggestion, ListsTheChoicesWhenNothingIsNear) {
   EXPECT_EQ(suggestion("zzz", {"alpha", "beta"}), " Choices: alpha, beta.");
   EXPECT_EQ(suggestion("alpa", {"alpha", "beta"}), " Did you mean 'alpha'?");
+  EXPECT_EQ(suggestion("albumentations.Blur", {"Rotated"}), " In Cytra it is RandGaussianSmoothd.");
+  EXPECT_EQ(suggestion("Rotate", {"Rotated"}),
+            " In Cytra it is RandRotated (range_x, in radians).");
 }
 
 TEST(ThrowErrno, AFullDiskIsNoMistakeOfTheUser) {

@@ -68,6 +68,22 @@ TEST_F(MovedKeys, FilesToo) {
             tree_.folder() + "/experiment/mine.yaml:8:11: optimizer.lr");
 }
 
+TEST_F(MovedKeys, TheGuidesValuesAreTakenAndIdleKeysTold) {
+  tree_.write("with_trainer.yaml",
+              "# @keys_of CytoDL\ndefaults:\n  - _self_\n  - experiment: null\n"
+              "trainer: {precision: 32}\n");
+  const std::string guide =
+      experiment("gpu: {precision: fp16}\nprocessing: {use_multiprocessing: true}\n");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(to_json(compose({guide}, "with_trainer")), R"({"trainer":{"precision":"16-mixed"}})");
+  EXPECT_EQ(
+      to_json(compose({"gpu.precision=FP32", "processing.max_queue_size=100"}, "with_trainer")),
+      R"({"trainer":{"precision":"32-true"}})");
+  const std::string told = testing::internal::GetCapturedStderr();
+  for (const char* key : {"processing.use_multiprocessing", "processing.max_queue_size"})
+    EXPECT_NE(told.find(std::string(key) + ": no effect, "), std::string::npos) << told;
+}
+
 TEST_F(MovedKeys, TheLaterFileWins) {
   // The group comes before that of the key's new place, the experiment after both.
   EXPECT_TRUE(compose({"performance=mine"}).at("model.channels_last").boolean);

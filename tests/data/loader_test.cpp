@@ -156,6 +156,17 @@ TEST(DataLoader, GivesEveryImageOnceToOneOfSeveralProcesses) {
   EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 20U);
 }
 
+TEST(DataLoader, DropsOfSeveralProcessesWhatItDropsOfOne) {
+  for (const int64_t rank : {0, 1}) {
+    auto spec = spec_of(7, 1);
+    spec.options.batch_size = 1;
+    spec.options.drop_last = true;
+    spec.rank = rank;
+    spec.world_size = 2;
+    EXPECT_EQ(data::DataLoader(std::move(spec)).size(), 3);  // as 7 images in batches of 2
+  }
+}
+
 TEST(DataLoader, DrawsByWeight) {
   auto spec = spec_of(4, 2);
   for (std::size_t i = 0; i < 4; ++i) spec.items[i].weight = i == 2 ? 3 : i == 3 ? 1 : 0;

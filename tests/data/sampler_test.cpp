@@ -82,6 +82,9 @@ TEST(Sampler, SharesAsTorchDoes) {
     spec.pad = false;
     EXPECT_EQ(data::order(spec, 0, 0), unpadded[rank]);
     EXPECT_EQ(data::count(spec), unpadded[rank].size());
+    spec.drop = true;  // DistributedSampler(..., drop_last=True)
+    EXPECT_EQ(data::order(spec, 0, 0), (std::vector<std::size_t>{rank, rank + 4}));
+    spec.drop = false;
   }
 }
 

@@ -27,6 +27,7 @@ SMALL = ("data.path=samples trainer.accelerator=gpu patch_shape=[32,32] data.bat
 TRAIN = f"train experiment=im2im/segmentation {SMALL} model.filters=[4,8,8] trainer.steps_per_epoch=1000"
 # Every option of these groups of configs/ trains for two steps and is validated. What is changed for one; None: another runs it.
 TWO_STEPS = "trainer.steps_per_epoch=2 trainer.max_steps=2"
+WHOLE_SEGMENTS = "performance.expandable_segments=false"  # the driver's virtual memory is not stood in for
 OF_VALUES = "experiment=im2im/labelfree"
 OF_CLASSES = "task.num_classes=3 model.out_channels=3"
 SWEEPS = {
@@ -48,12 +49,13 @@ SWEEPS = {
     "metrics": (f"{TRAIN} {TWO_STEPS} best.monitor=val/loss best.mode=min", {
         "mean_average_precision": None,  # of experiment=detection/cells
         # of experiment=im2im/classification and im2im/regression_scalar
-        **dict.fromkeys("accuracy balanced_accuracy f1 roc_auc average_precision_score calibration_error r2".split()),
-        **dict.fromkeys("average_precision object_f1 panoptic_quality".split(), "experiment=im2im/instance"),
+        **dict.fromkeys("accuracy balanced_accuracy f1 roc_auc average_precision_score r2".split()),
+        **dict.fromkeys("adapted_rand average_precision object_f1 panoptic_quality variation_of_information".split(), "experiment=im2im/instance"),
         **dict.fromkeys("mae mse pearson psnr rmse ssim".split(), OF_VALUES),
     }),
     "optimizer": (f"{TRAIN} {TWO_STEPS}", {}),
     "scheduler": (f"{TRAIN} {TWO_STEPS}", {}),
+    "performance": (f"{TRAIN} {TWO_STEPS} {WHOLE_SEGMENTS}", {}),
 }
 
 
@@ -130,10 +132,24 @@ PROGRAMS = {
                   "--compare-opts --train --inference performance.num_threads=1", 1),
 }
 PROGRAMS.update((name, (command, 1)) for name, command in swept().items())
+# Which GPUs are used: name -> (command, the GPU of each process); there are two.
+CHOSEN = {
+    "train on the second": (TRAIN + " trainer.max_steps=4 trainer.devices=[1]", [1]),
+    "train on two, the other way round": (TRAIN + " trainer.max_steps=4 trainer.devices=[1,0]", [1, 0]),
+    "predict on the second": (PREDICT + " checkpoint.ckpt_path={model} trainer.devices=[1]", [1]),
+}
+# What is said on another GPU: name -> (command, what the stand-in is told, what is said).
+TURING = {"FAKEGPU_CAPABILITY": "75"}
+IN_HALF = "trainer.precision: 16-mixed in place of bf16-mixed"
+SAID = {
+    "train on Turing": (f"{TRAIN} {TWO_STEPS} performance=ampere {WHOLE_SEGMENTS}", TURING, IN_HALF),
+    "predict on Turing": (PREDICT + f" checkpoint.ckpt_path={{model}} performance=ampere {WHOLE_SEGMENTS}", TURING, IN_HALF),
+}
 # Mistakes of users that a machine without a GPU can't meet: name -> (command, GPUs, what is said).
 MISTAKES = {
     "windows on the CPU": (PREDICT + " checkpoint.ckpt_path={model} inference_args.sw_device=cpu", 1,
                            "inference_args.sw_device: cpu, but the model is on the GPU: expected cuda"),
+    "a GPU that is not there": (TRAIN + " trainer.devices=[0,2]", 2, "trainer.devices=[0,2]: expected GPUs from 0 to 1"),
 }
 
 
@@ -152,8 +168,8 @@ class Stand:
                     "TORCH_CUDNN_V8_API_DISABLED": "1"}  # of cuDNN its older interface is stood in for
         self.lock, self.runs = threading.Lock(), 0
 
-    def run(self, command, devices=1, **words):
-        """The logs of its processes, by file. Throws: Failure."""
+    def run(self, command, devices=1, told=None, said="", **words):
+        """The logs of its processes, by file. `told`: further variables; `said`: a message that it gives. Throws: Failure."""
         with self.lock:
             self.runs += 1
             log = self.folder / f"{self.runs}.log"
@@ -162,7 +178,7 @@ class Stand:
             rest.append(f"paths.output_dir={log.stem}")
         environment = {**self.environment, "OMP_NUM_THREADS": "1"}
         if devices:
-            environment |= {**self.gpu, "FAKEGPU_LOG": str(log), "FAKEGPU_DEVICES": str(devices)}
+            environment |= {**self.gpu, **(told or {}), "FAKEGPU_LOG": str(log), "FAKEGPU_DEVICES": str(devices)}
         done = subprocess.run([self.bin / program, *rest], cwd=self.folder, env=environment, text=True,
                               capture_output=True, timeout=200)
         logs = {path.name: path.read_text() for path in sorted(self.folder.glob(log.name + "*"))}
@@ -171,6 +187,8 @@ class Stand:
         if done.returncode or illegal:
             tail = "\n".join(illegal[:5] + done.stderr.splitlines()[-8:])
             raise Failure(f"exit code {done.returncode}: {' '.join([program, *rest])}\n{tail}")
+        if said not in done.stderr:
+            raise Failure(f"not said: {said}\n{done.stderr[-1500:]}")
         if devices and not logs:
             raise Failure(f"no GPU was used: {' '.join([program, *rest])}\n" + "\n".join(done.stderr.splitlines()[-8:]))
         return logs
@@ -258,11 +276,27 @@ def check_program(stand, name, known, found):
     if name in ("predict", "predict without TF32", "predict 16-mixed", "predict on two"):
         for log in logs.values():
             expect_layout(counts_of(log), name)
-    for number in range(1, devices):
-        own = next(text for file, text in logs.items() if file.endswith(f".rank{number}"))
+    if devices > 1:
+        expect_devices(logs, range(devices))
+
+
+def expect_devices(logs, gpus):
+    """Each process uses its GPU, and no other one."""
+    for rank, gpu in enumerate(gpus):
+        own = next(text for file, text in logs.items() if file.endswith(".log" if rank == 0 else f".rank{rank}"))
         used = [float(used) for used in re.findall(r"^device \d: peak ([\d.]+) MB", own, re.M)]
-        if used[number] == 0 or used[0] > 0:
-            raise Failure(f"process {number} used {used} MB of the devices")
+        if used[gpu] == 0 or sum(used) > used[gpu]:
+            raise Failure(f"process {rank} used {used} MB of the devices")
+
+
+def check_chosen(stand, name, known, found):
+    command, gpus = CHOSEN[name]
+    expect_devices(stand.run(command, 2, **MODELS_MADE), gpus)
+
+
+def check_said(stand, name, known, found):
+    command, told, said = SAID[name]
+    stand.run(command, told=told, said=said, **MODELS_MADE)
 
 
 def check_mistake(stand, name, known, found):
@@ -299,7 +333,8 @@ def main():
     options = parser.parse_args()
     known = dict(re.findall(r"^(.+?) +(\d+)$", LAUNCHES.read_text(), re.M)) if LAUNCHES.exists() else {}
     known = None if options.update else {name: int(count) for name, count in known.items()}
-    checks = [(check, name) for check, table in ((check_program, PROGRAMS), (check_mistake, MISTAKES), (check_batches, BATCHES),
+    checks = [(check, name) for check, table in ((check_program, PROGRAMS), (check_mistake, MISTAKES), (check_chosen, CHOSEN),
+                                               (check_said, SAID), (check_batches, BATCHES),
                                                (check_recorded, RECORDED), (check_steps, STEPS))
               for name in table if options.only in name]
     found, failed, begin = {}, [], time.monotonic()

@@ -9,6 +9,10 @@ static int devices() {
   const char* t = getenv("FAKEGPU_DEVICES");
   return t ? atoi(t) : 1;
 }
+static int capability() {
+  const char* t = getenv("FAKEGPU_CAPABILITY");
+  return t ? atoi(t) : 90;
+}
 extern "C" {
 int fakegpu_reserve(void*, size_t, int);
 void fakegpu_release(void*);
@@ -49,7 +53,7 @@ int cuDeviceGetName(char* t, int n, int) {
   return 0;
 }
 int cuDeviceGetAttribute(int* v, int a, int) {
-  *v = a == 75 ? 9 : a == 76 ? 0 : 1;
+  *v = a == 75 ? capability() / 10 : a == 76 ? capability() % 10 : 1;
   return 0;
 }
 int cuDeviceGetPCIBusId(char* t, int n, int d) {

@@ -1,7 +1,7 @@
 // A CUDA runtime without a GPU: memory is the host's, copies are made, kernels are counted and not
 // run (fills are), captures are judged by the rules of CUDA's documentation. What is illegal is
 // answered with CUDA's error; what was counted is appended to FAKEGPU_LOG at the end.
-//   FAKEGPU_DEVICES=1   FAKEGPU_MEMORY_GB=80
+//   FAKEGPU_DEVICES=1   FAKEGPU_MEMORY_GB=80   FAKEGPU_CAPABILITY=90 (9.0)
 #include <atomic>
 #include <chrono>
 #include <cstdarg>
@@ -76,6 +76,10 @@ size_t capacity() {
     return (size_t)((t ? atof(t) : 80) * 1e9);
   }();
   return c;
+}
+int capability() {
+  const char* t = getenv("FAKEGPU_CAPABILITY");
+  return t ? atoi(t) : 90;
 }
 int devices() {
   static int n = [] {
@@ -393,7 +397,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
   p->maxGridSize[0] = 2147483647;
   p->maxGridSize[1] = p->maxGridSize[2] = 65535;
   p->totalConstMem = 65536;
-  p->major = 9;
+  p->major = capability() / 10;
+  p->minor = capability() % 10;
   p->textureAlignment = 512;
   p->multiProcessorCount = 132;
   p->canMapHostMemory = 1;
@@ -416,10 +421,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
 cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr a, int) {
   switch ((int)a) {
     case cudaDevAttrComputeCapabilityMajor:
-      *v = 9;
+      *v = capability() / 10;
       break;
     case cudaDevAttrComputeCapabilityMinor:
-      *v = 0;
+      *v = capability() % 10;
       break;
     case cudaDevAttrMultiProcessorCount:
       *v = 132;

@@ -20,6 +20,7 @@ import torch
 import torchmetrics
 from make_golden import Golden
 from scipy import ndimage
+from skimage.metrics import adapted_rand_error, variation_of_information
 
 RNG = np.random.default_rng(16)
 warnings.filterwarnings("ignore")
@@ -128,6 +129,10 @@ def masks(add):
                       {"class_thresholds": thresholds[:1] if len(set(thresholds)) == 1 else thresholds}, use_spacing=True)
             if pair in ("classes_missing", "binary"):
                 confusion(add, pair, prediction, truth, options)
+        for steps in ("taxicab", "chessboard") if pair in ("classes_missing", "binary_3d") else ():
+            options = {"include_background": False, "distance_metric": steps} if several else {"distance_metric": steps}
+            monai(mm.HausdorffDistanceMetric(**options), "HausdorffDistanceMetric", "hd100", options, use_spacing=True)
+            monai(mm.SurfaceDistanceMetric(**options), "SurfaceDistanceMetric", "asd", options, use_spacing=True)
         matrix(add, pair, prediction, truth)
 
 
@@ -212,6 +217,15 @@ def objects(add, matching):
             half = tp + (fp + fn) / 2
             add(f"pq.{pair}.{threshold}", "PanopticQualityMetric", {"match_iou_threshold": threshold},
                 {"pq": iou / half, "rq": tp / half, "sq": iou / tp if tp else 0}, **tensors)
+        partitions(add, pair, prediction, truth, tensors)
+
+
+def partitions(add, pair, prediction, truth, tensors):
+    """Of skimage; it says precision for the share of the true pairs, against its documentation."""
+    error, recall, precision = np.mean([adapted_rand_error(t, p) for p, t in zip(prediction, truth) if t.any()], 0)
+    add(f"rand.{pair}", "AdaptedRandError", {}, {"rand_error": error, "rand_recall": recall, "rand_precision": precision}, **tensors)
+    split, merge = np.mean([variation_of_information(t, p) for p, t in zip(prediction, truth)], 0)
+    add(f"voi.{pair}", "VariationOfInformation", {}, {"voi": split + merge, "voi_split": split, "voi_merge": merge}, **tensors)
 
 
 def images(*size, scale=1.0, offset=0.0):
@@ -250,6 +264,9 @@ def values(add):
             {"win_size": [7, 9, 5][:dims], "kernel_sigma": [1.0, 2.0, 1.5][:dims], "k1": 0.02, "k2": 0.05, "data_range": 3.0})):
             value = mm.SSIMMetric(dims, **options)(prediction, truth).mean()
             add(f"ssim.{pair}.{number}", "SSIMMetric", options, {"ssim": value}, **tensors)
+        if dims == 2:  # in 3D the peer takes the sides of its border in another order
+            value = torchmetrics.functional.structural_similarity_index_measure(prediction.double(), exact, data_range=20.0)
+            add(f"ssim.{pair}.reflect", "SSIMMetric", {"data_range": 20.0, "border": "reflect"}, {"ssim": value}, **tensors)
 
 
 def main():

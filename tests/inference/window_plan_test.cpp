@@ -55,6 +55,18 @@ TEST(WindowPlanner, KeepsWhatWasGiven) {
   EXPECT_EQ(plan(given, {1000, 30}).roi_size, (Sizes{48, 48}));
 }
 
+TEST(WindowPlanner, FillsABudget) {
+  const Sizes size{1000, 1000};  // as below: 8 MB, and 4 MB for each window of 64 x 64
+  inference::WindowPlanner filling = planner();
+  filling.fills = true;
+  EXPECT_EQ(plan(filling, size).sw_batch_size, 64);
+  EXPECT_EQ(plan(filling, size).roi_size, (Sizes{128, 128}));
+  filling.grows = false;
+  EXPECT_EQ(plan(filling, size, 42'000'000).sw_batch_size, 8);
+  EXPECT_EQ(plan(filling, size, 26'000'000).sw_batch_size, 4);
+  EXPECT_THROW(plan(filling, size, 11'000'000), MemoryError);
+}
+
 TEST(WindowPlanner, TakesWhatMemoryAllows) {
   // The image itself takes 8 bytes a voxel: 8 MB. A window of 128 x 128: 16 MB; of 64 x 64: 4 MB.
   const Sizes size{1000, 1000};

@@ -126,11 +126,31 @@ TEST_F(OptimizeProgram, WritesOverNothingOfTheUsers) {
   EXPECT_FALSE(fs::exists(run_));
 }
 
+TEST_F(OptimizeProgram, AloneTakesTheNewestTraining) {
+  const std::string in_folder = "cd '" + dir_.path() + "' && ";
+  for (const char* width : {"4", "6"}) {
+    const Outcome trained =
+        shell(in_folder +
+              "\"$BIN/train\" experiment=im2im/segmentation data.path=samples logger=none "
+              "trainer.accelerator=cpu 'patch_shape=[16,16]' trainer.fast_dev_run=false "
+              "trainer.max_steps=1 trainer.limit_val_batches=1 'model.filters=[4,4," +
+              width + "]'");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+  }
+  const Outcome newest = shell(in_folder + "\"$BIN/optimize\" --seconds 1 --check");
+  EXPECT_EQ(newest.code, 0) << newest.err;
+  EXPECT_NE(newest.err.find("model.filters=[4,4,6]"), std::string::npos) << newest.err;
+  fs::create_directories(dir_ / "local/experiment");
+  write_file(dir_ / "local/experiment/mine.yaml", "# @package _global_\ndefaults:\n  - nowhere\n");
+  const Outcome planned = shell(in_folder + "\"$BIN/optimize\" --check");
+  EXPECT_EQ(planned.code, 2);
+  EXPECT_NE(planned.err.find("local/experiment/mine.yaml"), std::string::npos) << planned.err;
+}
+
 TEST_F(OptimizeProgram, SaysWhatIsMissing) {
-  const Outcome none = shell(optimize(""));
+  const Outcome none = shell("cd '" + dir_.path() + "' && \"$BIN/optimize\"");
   EXPECT_EQ(none.code, 2);
-  EXPECT_NE(none.err.find("expected --detect-bottlenecks or --auto-optimize"), std::string::npos)
-      << none.err;
+  EXPECT_NE(none.err.find("there is no run below logs/train"), std::string::npos) << none.err;
   const Outcome wrong = shell(optimize("--detect-bottlenecks --seconds soon"));
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("optimize.seconds"), std::string::npos) << wrong.err;

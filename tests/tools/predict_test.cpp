@@ -338,6 +338,45 @@ TEST_F(Predict, WindowsAreTwiceThePatchUnlessToldOtherwise) {
   EXPECT_NE(wrong.err.find("roi_size"), std::string::npos) << wrong.err;
 }
 
+TEST_F(Predict, PredictsAsManyWindowsAtOnceAsABudgetHasRoomFor) {
+  io::write_ome_tiff(at("wide.ome.tif"), noise({1, 1, 500, 500}));
+  const auto at_once = [](const std::string& more) {
+    const Outcome outcome = shell(command(at("wide.ome.tif"), more));
+    const std::size_t end = outcome.err.find(" at once");
+    EXPECT_NE(end, std::string::npos) << outcome.err;
+    return std::atoi(outcome.err.c_str() + outcome.err.rfind(' ', end - 1));
+  };
+  const int many = at_once("predict.max_memory_mb=1000"), few = at_once("predict.max_memory_mb=20");
+  EXPECT_EQ(many, 64);
+  EXPECT_LT(few, many);
+  EXPECT_GE(few, 1);
+  EXPECT_EQ(at_once("predict.max_memory_mb=1000 inference_args.sw_batch_size=3"), 3);
+  const Outcome none = shell(command(at("wide.ome.tif"), "predict.max_memory_mb=1"));
+  EXPECT_EQ(none.code, 5);
+  EXPECT_NE(none.err.find("predict.max_memory_mb"), std::string::npos) << none.err;
+}
+
+TEST_F(Predict, ProfilesTheThreadThatComputes) {
+  for (const auto& [kind, files] : {std::pair("memory", "table.txt memory.svg memory.json"),
+                                    std::pair("transfers", "table.txt"),
+                                    std::pair("pytorch", "table.txt operations.pt.trace.json")}) {
+    const std::string out = at(std::string("profile_") + kind);
+    const Outcome outcome =
+        shell(command(at("samples/images"),
+                      std::string("performance.backend=eager 'paths.output_dir=") + out +
+                          "' predict.profiler=" + kind));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    for (const std::string& file : split(files, ' '))
+      EXPECT_TRUE(fs::exists(out + "/profiler/" + file)) << kind << " " << file;
+  }
+  const std::string memory = read_file(at("profile_memory/profiler/table.txt"));
+  EXPECT_NE(memory.find("predict "), std::string::npos) << memory;
+  const std::string operations = read_file(at("profile_pytorch/profiler/table.txt"));
+  EXPECT_NE(operations.find("aten::convolution"), std::string::npos) << operations;
+  const std::string transfers = read_file(at("profile_transfers/profiler/table.txt"));
+  EXPECT_NE(transfers.find("predict: aten::"), std::string::npos) << transfers;
+}
+
 TEST_F(Predict, EndsWithinAnImageAtTheFirstSignal) {
   io::write_ome_tiff(at("large.ome.tif"), noise({1, 1, 1500, 1500}));
   const Outcome outcome =

@@ -323,17 +323,17 @@ TEST(Trainer, OptionsSetInCppAreChecked) {
          }),
          "trainer.val_check_interval: ");
   begins(error_of([](Options& o) { o.deterministic_mode = "maybe"; }), "trainer.deterministic: ");
-  begins(error_of([](Options& o) { o.devices = -2; }), "trainer.devices");
+  begins(error_of([](Options& o) { o.devices.count = -2; }), "trainer.devices");
 }
 
 TEST(TrainerOptions, WhatIsSetAfterParsingCounts) {
   auto options = test::trainer_options(
       "{devices: auto, limit_train_batches: 3, fast_dev_run: false, deterministic: warn}");
-  options.devices = 2;
+  options.devices.count = 2;
   options.limit_train_batches = {-1, 0.5};
   options.deterministic_mode = "true";
   options.check();
-  EXPECT_EQ(options.devices, 2);
+  EXPECT_EQ(options.devices.count, 2);
   EXPECT_EQ(options.limit_train_batches.of(10, ""), 5);
   EXPECT_EQ(options.deterministic_mode, "true");
 }

@@ -14,6 +14,7 @@
 #include "app/benchmark/rows.h"
 #include "app/benchmark/service.h"
 #include "app/benchmark/training.h"
+#include "app/benchmark/transfers.h"
 #include "app/benchmark/workload.h"
 #include "app/run/entry.h"
 #include "app/setup/train_config.h"
@@ -369,6 +370,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   Node report = head_of(workload, config.train), baseline;
   if (config.baseline) baseline = read_baseline(*config.baseline, report);
   add_rows(workload, config, batches, report);
+  report.set("transfers", measure_transfers(workload, batches.front(), config.repeats));
   report.set("load", node_of(load));
   load.report("benchmark_performance");
   std::vector<std::string> slower;
@@ -381,6 +383,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
     log::info("report: {}", path);
   }
   std::string text = run.json ? config::to_plain_json(report) + "\n" : table_of(report);
+  if (!run.json) text += transfer_table(report);
   if (config.service && !run.json) text += service_table(report.at("service"));
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!config.service && !has_any_figures(report))

@@ -25,6 +25,7 @@
 #include "config/run_config.h"
 #include "data/transforms/load_image.h"
 #include "device/backend.h"
+#include "device/fast_precision.h"
 #include "device/memory.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
@@ -72,7 +73,7 @@ void make_endless(training::TrainerOptions& options) {
   options.max_steps = 1'000'000'000;
   options.min_epochs = options.num_sanity_val_steps = options.fast_dev_run = 0;
   options.max_seconds = -1;
-  options.devices = options.num_nodes = 1;
+  options.num_nodes = 1;
   if (!options.limit_val_batches.is_none()) options.limit_val_batches = {kValidated, 0};
   options.enable_progress_bar = options.enable_model_summary = false;
   options.profiler = Node();  // there is one profiler already
@@ -259,6 +260,7 @@ Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
   cli::Run run;
   TrainConfig config = with_changes(run_, changes, run);
   make_endless(config.trainer);
+  config.trainer.precision = device::precision_on(config.trainer.precision, device_);
   config.test = false;
   device::reset_peak_memory(device_);
   const Setup setup(config, device_);

@@ -158,16 +158,9 @@ int detect(cli::Run run, const TrainConfig& config) {
   return 0;
 }
 
-int without_mode(cli::Run /*run*/, const TrainConfig& /*config*/) {
-  throw ConfigError("optimize: expected --detect-bottlenecks or --auto-optimize");
-}
-
 }  // namespace
 }  // namespace cytra::app
 
 extern "C" int cytra_detect_bottlenecks(const cytra::cli::Run& run) {
   return cytra::app::start(run, cytra::app::detect);
-}
-extern "C" int cytra_optimize(const cytra::cli::Run& run) {
-  return cytra::app::start(run, cytra::app::without_mode);
 }

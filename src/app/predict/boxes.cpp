@@ -32,7 +32,7 @@ void expect_plain(const PredictConfig& config) {
   if (config.predict.dry_run) refuse("predict.dry_run");
   if (config.data.scores()) refuse("data.with_target");
   if (config.checkpoint.ckpt_path.size() > 1) refuse("checkpoint.ckpt_path with several models");
-  if (config.trainer.devices > 1) refuse("trainer.devices");
+  if (config.trainer.devices.count > 1) refuse("trainer.devices");
   const inference::EngineOptions& engine = config.performance.engine;
   if (engine.backend != "auto" && engine.backend != "eager") refuse("performance.backend");
   if (engine.quantization != "none") refuse("performance.quantization");

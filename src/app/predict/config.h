@@ -39,10 +39,10 @@ class KeysOfTraining {
 
 /// The device, and how much is computed.
 struct PredictTrainerOptions : device::DeviceOptions {
-  config::Node limit_predict_batches;
+  config::Node limit_predict_batches, given_devices;
   training::Amount limit;
   std::optional<std::string> precision;
-  int64_t devices = 0;  // auto
+  training::Devices devices{0, {}};  // auto
   template <class V>
   void visit(V& v) {
     DeviceOptions::visit(v);
@@ -52,10 +52,9 @@ struct PredictTrainerOptions : device::DeviceOptions {
       "that of the training, if the device has it",
       device::precision_names());
     v("devices",
-      devices,
+      given_devices,
       "processes that share the images: AUTO takes all GPUs, or one CPU, or as many as torchrun or "
-      "Slurm has started",
-      config::Keyword{1, 4096, "AUTO", 0});
+      "Slurm has started; [0, 2]: these GPUs");
     v("limit_predict_batches",
       limit_predict_batches,
       "how many images: 10 (the first ten) or 0.1 (a tenth of them)");
@@ -63,6 +62,7 @@ struct PredictTrainerOptions : device::DeviceOptions {
     training::TrainerOptions().visit(others);
   }
   void check() {
+    if (!given_devices.is_null()) devices = training::Devices::of(given_devices);
     limit = training::amount_of(limit_predict_batches, limit);
     if (limit.is_none())
       config::throw_bad_value(limit_predict_batches, "one image at least; 1.0: all");

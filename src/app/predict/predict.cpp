@@ -61,8 +61,10 @@ std::string settings_of(const PredictConfig& config,
                                       "frames",
                                       "resume",
                                       "max_detections",
+                                      "max_memory_mb",
                                       "prometheus",
                                       "timer",
+                                      "profiler",
                                       "dry_run"}),
                      config::text_of(config.tta),
                      config::text_of(config.model, {"spatial_dims"}),
@@ -242,6 +244,7 @@ void predict_head(OwnProcess& self,
                   const std::string& folder,
                   Tally& tally,
                   PredictStages& stages,
+                  pipelines::WorkProfile* profile,
                   const std::function<void(int signal)>& conclude) {
   const inference::LoadedModel& model = by.predictor.model();
   std::optional<tasks::ResultScores> scores;
@@ -254,7 +257,8 @@ void predict_head(OwnProcess& self,
                                        folder,
                                        tally,
                                        self.processes,
-                                       stages},
+                                       stages,
+                                       profile},
                                       by.predictor,
                                       record,
                                       scores ? &*scores : nullptr);
@@ -326,12 +330,18 @@ int predict_with(OwnProcess& self,
                    "predicted in " + format_seconds(stopwatch.seconds()),
                    signal);
   };
+  const auto profile = pipelines::make_profile(config.predict.profiler,
+                                               predictor.windowed().device,
+                                               folder,
+                                               self.processes.place().rank,
+                                               predictor.model().network.get());
   for (const HeadPredictor& by : heads) {
     if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, tally);  // other targets
     const std::string own = by.head.empty() ? folder : folder + "/" + by.head;
     make_folders(own);
-    predict_head(self, config, precision, by, inputs, own, tally, stages, conclude);
+    predict_head(self, config, precision, by, inputs, own, tally, stages, profile.get(), conclude);
   }
+  if (profile) profile->finish();
   self.processes.finish();
   stages.report.finish();
   if (const std::string text = stages.report.bottleneck(); is_first && !text.empty())
@@ -377,6 +387,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   options.temperature = config.predict.temperature_number();
   options.with_target = config.data.scores();
   options.tracks_places = config.predict.original_grid;
+  if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
   const std::vector<HeadPredictor> heads =
       inference::predictors_of(subject, config, config.predict.heads, options);
   for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);

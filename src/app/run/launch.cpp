@@ -177,9 +177,9 @@ void set_places(config::Node& node, const std::string& prefix = "") {
 
 ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
   constexpr int64_t kMostProcesses = 1024;  // of a machine
-  if (options.devices > kMostProcesses) {
+  if (options.devices.count > kMostProcesses) {
     throw ConfigError(fmt::format("trainer.devices={}: expected at most {} processes on a machine",
-                                  options.devices,
+                                  options.devices.count,
                                   kMostProcesses));
   }
   const device::Backend& backend = device::backend_of(device);
@@ -188,14 +188,14 @@ ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
   ProcessPlace place;
   if (is_torchrun || is_slurm_task()) {
     place = is_torchrun ? by_torchrun(options) : by_slurm(options);
-    const int64_t wanted = options.devices * options.num_nodes;
-    if (options.devices > 0 && wanted != place.size) {
+    const int64_t wanted = options.devices.count * options.num_nodes;
+    if (options.devices.count > 0 && wanted != place.size) {
       throw ConfigError(fmt::format(
           "{}={} in the environment, but trainer.devices={} with trainer.num_nodes={} make {} "
           "processes; expected devices times num_nodes to be {} (or trainer.devices=auto)",
           is_torchrun ? "WORLD_SIZE" : "SLURM_NTASKS",
           place.size,
-          options.devices,
+          options.devices.count,
           options.num_nodes,
           wanted,
           place.size));
@@ -207,10 +207,12 @@ ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
           "device of every machine (docs/distributed.md)",
           options.num_nodes));
     }
-    place.size = options.devices > 0 ? options.devices : std::max<int64_t>(1, gpus);
+    place.size = options.devices.count > 0 ? options.devices.count : std::max<int64_t>(1, gpus);
     place.local_size = place.size;
     place.token = make_token();
   }
+  options.devices.expect_there(gpus);
+  place.gpus = options.devices.chosen;
   if (gpus > 0) gpu_of(place, gpus);
   if (gpus > 0 && starts_others(place) && place.size > gpus) {
     throw ConfigError(fmt::format(
@@ -221,6 +223,7 @@ ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
 }
 
 int64_t gpu_of(const ProcessPlace& place, int64_t gpus) {
+  if (!place.gpus.empty()) return place.gpus.at(static_cast<std::size_t>(place.local_rank));
   if (gpus == 1) return 0;
   if (place.local_rank < gpus) return place.local_rank;
   throw ConfigError(fmt::format(
@@ -232,7 +235,7 @@ int64_t gpu_of(const ProcessPlace& place, int64_t gpus) {
 
 c10::Device device_of(const ProcessPlace& place, c10::Device device) {
   const device::Backend& backend = device::backend_of(device);
-  if (backend.count() == 0 || place.size == 1) return device;
+  if (backend.count() == 0 || (place.size == 1 && place.gpus.empty())) return device;
   const c10::Device own(device.type(),
                         static_cast<c10::DeviceIndex>(gpu_of(place, backend.count())));
   backend.set_current(own);

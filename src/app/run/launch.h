@@ -18,9 +18,9 @@ namespace cytra::app {
 /// srun (SLURM_PROCID, SLURM_NTASKS, ...); else the first of trainer.devices. Throws: ConfigError
 /// when environment and options contradict each other.
 training::ProcessPlace place_of(const training::TrainerOptions& options, c10::Device device);
-/// The number of the GPU that a process uses, of the `gpus` that it sees: its own rank on the
-/// machine, or the only one, since Slurm's --gpus-per-task=1 shows each task another. Throws:
-/// ConfigError when there are too few.
+/// The number of the GPU that a process uses, of the `gpus` that it sees: the one that was chosen
+/// for it, else its own rank on the machine, or the only one, since Slurm's --gpus-per-task=1 shows
+/// each task another. Throws: ConfigError when there are too few.
 int64_t gpu_of(const training::ProcessPlace& place, int64_t gpus);
 /// The device of this process among several, which becomes the current one.
 c10::Device device_of(const training::ProcessPlace& place, c10::Device device);

@@ -23,6 +23,7 @@
 #include "pipelines/batch_segment/inputs.h"
 #include "pipelines/job/stamp.h"
 #include "pipelines/job/tally.h"
+#include "pipelines/job/work_profile.h"
 
 namespace cytra::app {
 namespace {
@@ -35,7 +36,7 @@ struct SegmentRunOptions {
   pipelines::BatchSegmentOptions batch;
   std::string preset = "auto";
   bool object_masks = false, resume = false;
-  std::optional<std::string> cache_dir, prometheus;
+  std::optional<std::string> cache_dir, prometheus, profiler;
   SegmentRunOptions() { batch.sam_batch_size = batch.image_batch_size = batch.io_workers = 0; }
   template <class V>
   void visit(V& v) {
@@ -79,6 +80,11 @@ struct SegmentRunOptions {
       0,
       1e6);
     v("resume", resume, "go on with paths.output_dir: leave out images that are done");
+    v("profiler",
+      profiler,
+      "what the thread that computes does, by batches of images, into the folder profiler: memory, "
+      "transfers, or pytorch (operations)",
+      pipelines::profile_names());
     v("prometheus", prometheus, "a file of figures for Prometheus, written at the end");
   }
   void check() const {
@@ -291,7 +297,9 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const std::string folder = open_run_folder(run, config.segment.resume);
   const RunLock lock(folder);
   device::apply(config.performance, device);
-  const pipelines::BatchSegmentOptions options = config.segment.of(device);
+  pipelines::BatchSegmentOptions options = config.segment.of(device);
+  const auto profile = pipelines::make_profile(config.segment.profiler, device, folder);
+  if (profile) options.after_batch = [&profile] { profile->end_batch(); };
   log::info("{} images on {}: {}, {} boxes and {} images a batch, {} I/O workers",
             inputs.size(),
             device::describe(device),
@@ -326,6 +334,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
                      pipelines::kResumeHint);
     });
     counts = segmenter.run(inputs, sink);
+    if (profile) profile->finish();
     report.finish();
     sink.write_errors(folder);
     failed = sink.failed();

@@ -10,6 +10,7 @@
 #include "app/run/launch.h"
 #include "base/error.h"
 #include "data/description.h"
+#include "device/backend.h"
 #include "device/device.h"
 #include "device/fast_precision.h"
 #include "nn/weights.h"
@@ -76,7 +77,11 @@ uint64_t prepare_process(const TrainConfig& config,
 
 c10::Device choose_device(const TrainConfig& config) {
   device::prepare(config.performance, config.trainer.deterministic_mode);
-  return device::choose_device(config.trainer.accelerator);
+  const c10::Device device = device::choose_device(config.trainer.accelerator);
+  training::ProcessPlace first;
+  config.trainer.devices.expect_there(device::backend_of(device).count());
+  first.gpus = config.trainer.devices.chosen;
+  return device_of(first, device);
 }
 
 Setup::Setup(const TrainConfig& config,

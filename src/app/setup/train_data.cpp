@@ -52,7 +52,13 @@ data::LoaderOptions options_of(const Setup& setup,
                                const std::string& checkpoint) {
   data::LoaderOptions options = setup.data->loader();
   options.num_workers = options.workers(setup.place.local_size);
-  if (options.batch_size > 0) return options;
+  if (options.batch_size > 0) {
+    if (options.max_memory_mb)
+      log::warn("data.max_memory_mb={}: no effect, data.batch_size={} is no AUTO",
+                *options.max_memory_mb,
+                options.batch_size);
+    return options;
+  }
   if (!checkpoint.empty())
     options.batch_size = nn::checkpoint_config(checkpoint).get<int64_t>("data.batch_size", 0);
   if (options.batch_size > 0) return options;
@@ -64,7 +70,10 @@ data::LoaderOptions options_of(const Setup& setup,
   loader.start_epoch(0);
   const std::optional<data::Batch> one = loader.next();
   const auto images = static_cast<int64_t>(setup.data->items(Split::train).size());
-  options.batch_size = training::find_batch_size(*setup.task, one.value(), setup.precision, images);
+  std::optional<int64_t> budget;
+  if (options.max_memory_mb) budget = *options.max_memory_mb * 1'000'000;
+  options.batch_size =
+      training::find_batch_size(*setup.task, one.value(), setup.precision, images, budget);
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "base/signal_watch.h"
 #include "base/signals.h"
 #include "device/backend.h"
+#include "device/fast_precision.h"
 #include "training/profiler.h"
 #include "training/trainer.h"
 
@@ -47,11 +48,11 @@ void search(const cli::Run& run, TrainConfig config, training::LrFinder& finder)
   options.max_epochs = options.min_steps = -1;
   options.min_epochs = 0;
   options.max_steps = config.lr_find.num_training;
-  options.devices = 1;
   options.on_nonfinite = "skip";  // the test ends there
   options.limit_val_batches = {0, 0};
   config.test = config.checkpoint.autoresume = false;
   const c10::Device device = choose_device(config);
+  config.trainer.precision = device::precision_on(config.trainer.precision, device);
   const Setup setup(config, device, {}, checkpoint_of(config.checkpoint, run));
   Loaders loaders(config, setup);
   Callbacks callbacks =

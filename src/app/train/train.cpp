@@ -26,6 +26,7 @@
 #include "base/version.h"
 #include "config/run_config.h"
 #include "device/device.h"
+#include "device/fast_precision.h"
 #include "nn/weights.h"
 #include "tasks/head.h"
 #include "training/data_identity.h"
@@ -297,9 +298,11 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   return conclusion.signal == 0 ? 0 : signal_exit_code(conclusion.signal);
 }
 
-int train(cli::Run run, const TrainConfig& config) {
+int train(cli::Run run, const TrainConfig& given) {
   watch_signals();
+  TrainConfig config = given;
   c10::Device device = choose_device(config);
+  config.trainer.precision = device::precision_on(config.trainer.precision, device);
   const training::ProcessPlace place = place_of(config.trainer, device);
   device = device_of(place, device);
   return run_in_processes(place, device, config.trainer.process_timeout_s, [&](OwnProcess& self) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/warn_once.h"
 #include "config/composition/merge.h"
 #include "config/text/scalar.h"
 
@@ -30,6 +31,33 @@ const std::vector<MovedKey>& moved_keys() {
                                           {"gpu.allow_tf32", "performance.enable_tf32"},
                                           {"processing.num_threads", "data.num_workers"}};
   return keys;
+}
+
+/// Keys of the guides that have nothing to set here, and why.
+constexpr std::pair<const char*, const char*> kIdleKeys[] = {
+    {"processing.use_multiprocessing",
+     "images are loaded by threads, which share memory (data.num_workers)"},
+    {"processing.max_queue_size",
+     "each thread that loads keeps data.prefetch_factor batches ready, and stages of a chain have "
+     "queues of their own"}};
+
+/// Whether a key is one of these, which is told.
+bool tell_idle(const std::string& key) {
+  for (const auto& [name, why] : kIdleKeys) {
+    if (key != name) continue;
+    warn_once(key + ": no effect, " + why);
+    return true;
+  }
+  return false;
+}
+
+/// Writes the guides' names of precisions as Lightning does.
+void rename_value(const MovedKey& key, Node& value) {
+  if (key.before != "gpu.precision" || value.kind != Kind::string) return;
+  const std::string name = in_small_letters(value.string);
+  if (name == "fp16") value.string = "16-mixed";
+  if (name == "bf16") value.string = "bf16-mixed";
+  if (name == "fp32") value.string = "32-true";
 }
 
 /// Whether the tree has `now`, and nothing of its own at `before`.
@@ -87,6 +115,7 @@ void take_moved_keys(Node& root) {
     if (before == nullptr || now == nullptr || before->string == reference) continue;
     check_once(*before, *now, key);
     Node value = std::move(*before);
+    rename_value(key, value);
     if (key.before == "model.spatial_dims") {
       *before = Node::make_string(reference);  // the key is a model's own option, too
     } else {
@@ -94,14 +123,19 @@ void take_moved_keys(Node& root) {
     }
     merge_into(*root.find(key.now), std::move(value), root, key.now);
   }
+  for (const auto& [name, why] : kIdleKeys) {
+    if (root.find(name) != nullptr && tell_idle(name)) remove(root, name);
+  }
 }
 
-Override MovedOverrides::current(const Node& root, const Override& override) {
+std::optional<Override> MovedOverrides::current(const Node& root, const Override& override) {
+  if (tell_idle(override.key)) return std::nullopt;
   Override current = override;
   for (const MovedKey& key : moved_keys()) {
     const bool is_below = starts_with(override.key, key.before + ".");
     if ((!is_below && override.key != key.before) || !is_free(root, key)) continue;
     current.key = key.now + override.key.substr(key.before.size());
+    for (Node& value : current.values) rename_value(key, value);
     break;
   }
   const auto [place, is_first] = given_.emplace(current.key, override);

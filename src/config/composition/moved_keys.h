@@ -3,6 +3,7 @@
 // places, and keep their origin. This applies only where a file of the composition begins with `#
 // @keys_of CytoDL`, as Cytra's primary configs do: other trees keep their keys.
 #include <map>
+#include <optional>
 #include <string>
 
 #include "config/node.h"
@@ -17,9 +18,9 @@ void take_moved_keys(Node& root);
 /// Moves the keys of the command line's overrides, in their order.
 class MovedOverrides {
  public:
-  /// Returns the override with the key's present name. Throws: ConfigError when an earlier one
-  /// gives the other name another value.
-  Override current(const Node& root, const Override& override);
+  /// Returns the override with the key's present name; none for a key without effect, which is
+  /// told. Throws: ConfigError when an earlier one gives the other name another value.
+  std::optional<Override> current(const Node& root, const Override& override);
 
  private:
   std::map<std::string, Override> given_;  // by present name

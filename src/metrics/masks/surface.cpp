@@ -1,7 +1,7 @@
 // HausdorffDistanceMetric, SurfaceDistanceMetric, SurfaceDiceMetric: how far apart the surfaces of
-// predicted and true masks are. Source: monai.metrics. Distances are in um where an image's
-// spacing is known, else in voxels. If only one of the two has a mask, the distance is infinite;
-// if none has, it does not count.
+// predicted and true masks are. Source: monai.metrics. Straight distances are in um where an
+// image's spacing is known, else in voxels; those in steps (taxicab, chessboard) in voxels. If only
+// one of the two has a mask, the distance is infinite; if none has, it does not count.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -55,11 +55,24 @@ std::vector<double> sampling_of(const std::vector<std::vector<double>>& spacing_
   return is_known ? sizes : std::vector<double>{};
 }
 
+struct SurfaceOptions : MaskOptions {
+  std::string distance_metric = "euclidean";
+  template <class V>
+  void visit(V& v) {
+    MaskOptions::visit(v);
+    v("distance_metric",
+      distance_metric,
+      "straight lines; steps through faces (taxicab), or through corners, too (chessboard)",
+      {"euclidean", "taxicab", "chessboard"});
+  }
+};
+
 class SurfaceMetric : public ClassMeans {
  public:
   /// Leaves the background out by default, as MONAI does.
-  SurfaceMetric(std::string name, const MaskOptions& options)
-      : ClassMeans(std::move(name), options, /*include_background=*/false) {}
+  SurfaceMetric(std::string name, const SurfaceOptions& options)
+      : ClassMeans(std::move(name), options, /*include_background=*/false),
+        distance_metric_(options.distance_metric) {}
 
  protected:
   /// The value of the k-th class that counts; neither of its masks is empty.
@@ -86,7 +99,10 @@ class SurfaceMetric : public ClassMeans {
         const at::Tensor p_surface = surface_of(p), t_surface = surface_of(t);
         const std::vector<double> sampling = sampling_of(batch.spacing_um, n);
         const auto distances = [&](const at::Tensor& from, const at::Tensor& to) {
-          return ops::distance_transform(~to, sampling).masked_select(from);
+          const at::Tensor all = distance_metric_ == "euclidean"
+                                     ? ops::distance_transform(~to, sampling)
+                                     : ops::step_distance(~to, distance_metric_ == "taxicab");
+          return all.masked_select(from);
         };
         values[n][k] =
             value_of({distances(p_surface, t_surface), distances(t_surface, p_surface)}, k);
@@ -94,20 +110,20 @@ class SurfaceMetric : public ClassMeans {
     }
     return {values.to(batch.truth.device()), counts.to(batch.truth.device())};
   }
+  std::string distance_metric_;
 };
 
 /// The distance that `percentile` of the surface's voxels have at most, the larger of both ways.
 class HausdorffMetric final : public SurfaceMetric {
  public:
-  struct Options : MaskOptions {
+  struct Options : SurfaceOptions {
     std::optional<double> percentile;
     bool directed = false;
     template <class V>
     void visit(V& v) {
-      MaskOptions::visit(v);
+      SurfaceOptions::visit(v);
       v("percentile", percentile, "percentile of the distances; null: 100, the largest", 0, 100);
       v("directed", directed, "from the prediction to the truth alone");
-      v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
     }
   };
   explicit HausdorffMetric(const Options& options)
@@ -139,13 +155,12 @@ CYTRA_REGISTER(Metric, HausdorffMetric, "HausdorffDistanceMetric");
 /// The mean distance of the prediction's surface voxels; symmetric: of both surfaces'.
 class SurfaceDistanceMetric final : public SurfaceMetric {
  public:
-  struct Options : MaskOptions {
+  struct Options : SurfaceOptions {
     bool symmetric = false;
     template <class V>
     void visit(V& v) {
-      MaskOptions::visit(v);
+      SurfaceOptions::visit(v);
       v("symmetric", symmetric, "the distances from both surfaces, as assd; false: from one, asd");
-      v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
     }
   };
   explicit SurfaceDistanceMetric(const Options& options)
@@ -165,17 +180,16 @@ CYTRA_REGISTER(Metric, SurfaceDistanceMetric, "SurfaceDistanceMetric");
 /// The share of both surfaces' voxels that are within a threshold of the other surface.
 class SurfaceDiceMetric final : public SurfaceMetric {
  public:
-  struct Options : MaskOptions {
+  struct Options : SurfaceOptions {
     std::vector<double> class_thresholds;
     template <class V>
     void visit(V& v) {
-      MaskOptions::visit(v);
+      SurfaceOptions::visit(v);
       v("class_thresholds",
         class_thresholds,
         "distance that is near enough, um where the spacing is known, else voxels; for each class "
         "that counts, or one for all",
         config::required);
-      v("distance_metric", config::Unused{{"euclidean"}}, "straight lines");
       v("use_subvoxels", config::Unused{{"false"}}, "surfaces are voxels");
     }
     void check() const {

@@ -139,6 +139,34 @@ at::Tensor distance_transform(const at::Tensor& mask, const std::vector<double>&
   return distances.reshape(mask.sizes());
 }
 
+at::Tensor step_distance(const at::Tensor& mask, int64_t connectivity) {
+  const at::Tensor volume = as_volume(mask.ne(0), at::kBool);
+  const at::Tensor distances = at::where(volume, kFar, 0.F).to(at::kFloat).contiguous();
+  float* const all = distances.mutable_data_ptr<float>();
+  const auto size = volume.sizes();
+  const std::vector<Offset> around = neighbours(checked_connectivity(connectivity, mask.dim()));
+  // From the first voxel to the last, then back: with the neighbours that were passed already.
+  for (const int64_t sign : {1, -1}) {
+    const auto voxel = [&](int64_t z, int64_t y, int64_t x) -> float& {
+      const auto place = [&](int64_t i, int64_t d) { return sign > 0 ? i : size[d] - 1 - i; };
+      return all[(place(z, 0) * size[1] + place(y, 1)) * size[2] + place(x, 2)];
+    };
+    for (int64_t z = 0; z < size[0]; ++z) {
+      for (int64_t y = 0; y < size[1]; ++y) {
+        for (int64_t x = 0; x < size[2]; ++x) {
+          float& own = voxel(z, y, x);
+          for (const Offset& to : around) {
+            const int64_t u = z + to[0], v = y + to[1], w = x + to[2];
+            if (to > Offset{} || u < 0 || v < 0 || w < 0 || v >= size[1] || w >= size[2]) continue;
+            own = std::min(own, voxel(u, v, w) + 1);
+          }
+        }
+      }
+    }
+  }
+  return distances.reshape(mask.sizes());
+}
+
 at::Tensor distance_transforms(const at::Tensor& masks) {
   at::Tensor squares = at::where(masks.ne(0), kFar, 0.F).to(at::kFloat);
   for (int64_t dim = 1; dim < masks.dim(); ++dim) {

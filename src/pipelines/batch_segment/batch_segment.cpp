@@ -239,12 +239,15 @@ void BatchSegmenter::Impl::work_on(std::vector<SegmentWork>& batch, SegmentSink&
     if (!work.is_over) works.push_back(&work);
   }
   if (works.empty()) return;
-  const StageWork timed(stages.compute, static_cast<int64_t>(works.size()));
-  if (options.mode == "naive") {
-    for (SegmentWork* work : works) compute.run_naively(*work, sink, counts);
-  } else {
-    compute.run(works, sink, counts);
+  {
+    const StageWork timed(stages.compute, static_cast<int64_t>(works.size()));
+    if (options.mode == "naive") {
+      for (SegmentWork* work : works) compute.run_naively(*work, sink, counts);
+    } else {
+      compute.run(works, sink, counts);
+    }
   }
+  if (options.after_batch) options.after_batch();
 }
 
 void BatchSegmenter::Impl::run_in_turn(const std::vector<SegmentInput>& inputs, SegmentSink& sink) {

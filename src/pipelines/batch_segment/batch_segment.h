@@ -63,6 +63,7 @@ struct BatchSegmentOptions {
   /// The side in pixels of the tiles in which larger images are encoded; neighbouring tiles
   /// overlap by a quarter; 0: as a whole. For the detector, that is DetectorOptions::roi_size.
   int64_t tile = 0;
+  std::function<void()> after_batch;          // called by the thread that computes; may be empty
   data::CacheLimits cache{0, "", 50, false};  // of the images' encodings; not of mode naive
 };
 

@@ -7,6 +7,7 @@
 #include "config/registry.h"
 #include "inference/postprocess.h"
 #include "io/formats.h"
+#include "pipelines/job/work_profile.h"
 
 namespace cytra::pipelines {
 
@@ -21,8 +22,8 @@ struct PredictOptions {
   config::Node postprocess, temperature;
   std::vector<std::string> heads;
   std::string contours = "none";
-  std::optional<int64_t> max_detections;
-  std::optional<std::string> prometheus;
+  std::optional<int64_t> max_detections, max_memory_mb;
+  std::optional<std::string> prometheus, profiler;
   template <class V>
   void visit(V& v) {
     v("save",
@@ -72,10 +73,21 @@ struct PredictOptions {
       "for a detector: how many of the best objects of a window are kept; null: 10000",
       1,
       1e6);
+    v("max_memory_mb",
+      max_memory_mb,
+      "MB that predicting an image may take, besides the model: as many windows at once as fit, "
+      "unless inference_args.sw_batch_size says how many; null: what is free",
+      1,
+      1e9);
     v("prometheus",
       prometheus,
       "FILE.prom with the figures of the stages at the end, for node_exporter's textfile "
       "collector");
+    v("profiler",
+      profiler,
+      "what the thread that computes does, by batches of images, into the folder profiler: memory, "
+      "transfers, or pytorch (operations)",
+      profile_names());
     v("timer", timer, "tell at the end how long images took to read, predict and write");
     v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }

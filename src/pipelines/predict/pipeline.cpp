@@ -259,9 +259,12 @@ void PredictPipeline::compute_all(Progress& progress) {
   int64_t done = 0;
   std::vector<JobPointer> batch;
   const auto flush = [&] {
-    const StageWork work(run_.stages.predict, static_cast<int64_t>(batch.size()));
-    if (batch.size() == 1) compute(batch[0], progress);
-    if (batch.size() > 1) compute_together(batch, progress);
+    {
+      const StageWork work(run_.stages.predict, static_cast<int64_t>(batch.size()));
+      if (batch.size() == 1) compute(batch[0], progress);
+      if (batch.size() > 1) compute_together(batch, progress);
+    }
+    if (run_.profile != nullptr) run_.profile->end_batch();
     done += static_cast<int64_t>(batch.size());
     batch.clear();
     progress.update(done);

@@ -19,6 +19,7 @@
 #include "pipelines/job/names.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/job/tally.h"
+#include "pipelines/job/work_profile.h"
 #include "pipelines/predict/job.h"
 #include "pipelines/predict/options.h"
 #include "tasks/result_scores.h"
@@ -47,6 +48,7 @@ struct PredictRun {
   /// They share the inputs out among them, or the rows of each where there are fewer inputs.
   training::Processes& processes;
   PredictStages& stages;
+  WorkProfile* profile = nullptr;  // null: none
 };
 
 class PredictPipeline {

@@ -38,7 +38,7 @@ class PyTorchProfiler final : public Callback {
     std::vector<std::string> activities{"cpu", "cuda"};
     Schedule schedule;
     int64_t row_limit = 20;
-    bool export_to_chrome = true, record_shapes = false, profile_memory = false;
+    bool export_to_chrome = true, record_shapes = false, profile_memory = false, with_stack = false;
     template <class V>
     void visit(V& v) {
       v("dirpath", dirpath, "folder of the files; of trainer.profiler: profiler in the run folder");
@@ -53,7 +53,7 @@ class PyTorchProfiler final : public Callback {
         "order of the table; null: cuda_time_total, without a GPU cpu_time_total");
       v("record_shapes", record_shapes, "the shapes of inputs, in the trace");
       v("profile_memory", profile_memory, "the memory that each operation takes");
-      v("with_stack", Unused{{"false"}}, "there is no Python stack");
+      v("with_stack", with_stack, "of torch.profiler; false: there is no Python stack");
       v("with_flops", Unused{{"false"}}, "the model's summary has them");
       v("with_modules", Unused{{"false"}}, "of TorchScript");
       v("group_by_input_shapes", Unused{{"false"}}, "of Lightning");
@@ -62,6 +62,12 @@ class PyTorchProfiler final : public Callback {
       v("filename", Unused{}, "files are named as TensorBoard expects them");
     }
     void check() const {
+      if (with_stack)
+        throw ConfigError(
+            "with_stack: torch records the stacks of Python and TorchScript, of which there are "
+            "none "
+            "here; expected false (the trace has phases and operations; trainer.profiler=transfers "
+            "names layers and functions)");
       std::vector<std::string> keys;
       for (const auto& [key, value] : perf::operator_sort_keys()) keys.push_back(key);
       if (sort_by_key && std::find(keys.begin(), keys.end(), *sort_by_key) == keys.end())

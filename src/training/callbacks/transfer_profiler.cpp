@@ -1,7 +1,6 @@
 // TransferProfiler: what a step copies, and where the host waits for the device; on demand this is
 // an error. Source: torch.cuda.set_sync_debug_mode, with the same modes; it works on a GPU only
 // and does not say where.
-#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -10,17 +9,15 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "base/table.h"
 #include "config/registry.h"
 #include "nn/call.h"
 #include "nn/model.h"
 #include "perf/transfers.h"
 #include "training/callback.h"
+#include "training/transfer_table.h"
 
 namespace cytra::training {
 namespace {
-using perf::Transfer;
-using FoundTransfer = std::pair<perf::TransferPlace, perf::TransferCount>;
 
 /// The names of the layers that the model runs, from outside to inside.
 class LayerNames final : public nn::Watcher {
@@ -46,14 +43,6 @@ class LayerNames final : public nn::Watcher {
   std::map<const torch::nn::Module*, std::string> names_;
   std::vector<const torch::nn::Module*> open_;
 };
-
-/// "aten::item of layer down.0, called by cytra::nn::pad".
-std::string place_of(const perf::TransferPlace& place) {
-  return fmt::format("{}{}{}",
-                     place.operation,
-                     place.layer.empty() ? "" : " of layer " + place.layer,
-                     place.code.empty() ? "" : ", called by " + place.code);
-}
 
 class TransferProfiler final : public Callback {
  public:
@@ -111,7 +100,7 @@ class TransferProfiler final : public Callback {
         step,
         name_of(place.kind),
         place.phase,
-        place_of(place),
+        text_of(place),
         options_.forbid);
     if (options_.forbid == "error") throw ConfigError(what);
     log::warn("{}", what);
@@ -126,29 +115,7 @@ class TransferProfiler final : public Callback {
       log::warn("{}: nothing was checked: the first step is left out, and there was no other",
                 name);
     if (options_.dirpath.empty()) return;
-    std::vector<FoundTransfer> rows(transfers.begin(), transfers.end());
-    std::stable_sort(rows.begin(), rows.end(), [](const FoundTransfer& a, const FoundTransfer& b) {
-      return std::make_pair(a.first.waits, a.second.bytes) >
-             std::make_pair(b.first.waits, b.second.bytes);
-    });
-    std::vector<std::vector<std::string>> lines{
-        {"Phase: operation", "Kind", "Waits", "Calls", "Bytes", "First step"}};
-    const double steps = static_cast<double>(std::max<int64_t>(steps_, 1));
-    for (const auto& [place, count] : rows) {
-      lines.push_back({fmt::format("{}: {}", place.phase, place_of(place)),
-                       name_of(place.kind),
-                       place.waits ? "yes" : "",
-                       fmt::format("{:.4g}", static_cast<double>(count.calls) / steps),
-                       format_bytes(static_cast<double>(count.bytes) / steps),
-                       std::to_string(count.first_step)});
-    }
-    const std::string path = options_.dirpath + "/table.txt";
-    write_file(path,
-               fmt::format("Calls and bytes are those of a step, the mean of {}.\n", steps_) +
-                   format_table(lines));
-    constexpr std::size_t kMostLines = 20;
-    if (lines.size() > kMostLines) lines.resize(kMostLines);
-    log::info("transfers of a step, the mean of {} ({}):\n{}", steps_, path, format_table(lines));
+    report_transfers(transfers, steps_, "step", options_.dirpath);
   }
 
   Options options_;

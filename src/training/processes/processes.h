@@ -18,6 +18,7 @@ namespace cytra::training {
 struct ProcessPlace {
   int64_t rank = 0, size = 1;              // of all
   int64_t local_rank = 0, local_size = 1;  // of those on this machine
+  std::vector<int64_t> gpus;               // the GPU of each of those; empty: the first ones
   std::string host = "127.0.0.1";          // of the store where they meet
   uint16_t port = 0;                       // 0: any that is free, for rank 0
   bool is_hosted = false;                  // the launcher keeps the store; else rank 0 does

@@ -145,6 +145,8 @@ TEST(Launch, AGpuForEachProcess) {
   EXPECT_EQ(app::gpu_of(there, 4), 3);
   EXPECT_EQ(app::gpu_of(there, 1), 0) << "Slurm shows each task its own";
   EXPECT_THROW(app::gpu_of(there, 2), ConfigError);
+  there.gpus = {7, 5, 0, 2};
+  EXPECT_EQ(app::gpu_of(there, 8), 2);
 }
 
 TEST(Launch, OthersTakeTheConfigurationAsItIs) {

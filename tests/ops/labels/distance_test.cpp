@@ -53,6 +53,21 @@ TEST(Distance, OfABatchByTensorOperationsIsTheSame) {
   }
 }
 
+TEST(Distance, InStepsIsThatOfTheNearestVoxel) {
+  at::manual_seed(1);
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{9, 12}, {5, 6, 7}}) {
+    const at::Tensor mask = at::rand(shape).lt(0.93);
+    const at::Tensor zeros = mask.logical_not().nonzero(), voxels = at::ones(shape).nonzero();
+    const at::Tensor apart = (voxels.unsqueeze(1) - zeros.unsqueeze(0)).abs();  // (all,zeros,axes)
+    const auto least = [&](const at::Tensor& steps) {
+      return std::get<0>(steps.min(1)).to(at::kFloat).view(shape);
+    };
+    EXPECT_TRUE(step_distance(mask, 1).equal(least(apart.sum(2))));
+    EXPECT_TRUE(step_distance(mask, 0).equal(least(std::get<0>(apart.max(2)))));
+  }
+  EXPECT_TRUE(step_distance(at::ones({3, 4}), 1).eq(INFINITY).all().item<bool>());
+}
+
 TEST(Distance, WithoutBackgroundIsInfinite) {
   EXPECT_TRUE(distance_transform(at::ones({3, 4, 5})).eq(INFINITY).all().item<bool>());
   EXPECT_EQ(distance_transform(at::ones({0, 4})).numel(), 0);
