@@ -35,6 +35,8 @@ class Pairing final : public Watcher {
   bool has_norms() const { return !norms_.empty(); }
   void begin(const torch::nn::Module& module, const at::Tensor& input) override {
     running_.push_back(&module);
+    if (dynamic_cast<const Dropout*>(&module) != nullptr)  // it may be sampled
+      makers_.erase(input.unsafeGetTensorImpl());
     if (norms_.count(&module) == 0) return;
     ++runs_[&module];
     const auto maker = makers_.find(input.unsafeGetTensorImpl());
@@ -115,7 +117,9 @@ bool fold_pairs(const Pairs& pairs,
   return false;
 }
 
-int64_t fold_norms(Model& model) {
+}  // namespace
+
+int64_t fold(Model& model) {
   const at::NoGradGuard no_grad;
   Pairs pairs;
   const at::Tensor image = small_image(model);
@@ -126,26 +130,13 @@ int64_t fold_norms(Model& model) {
     expected = model.all(image);
     pairs = pairing.pairs();
   }
-  if (fold_pairs(pairs, model, image, expected)) return static_cast<int64_t>(pairs.size());
-  int64_t count = 0;  // some convolution has other readers
-  for (const auto& pair : pairs) count += fold_pairs({pair}, model, image, expected) ? 1 : 0;
-  return count;
-}
-
-}  // namespace
-
-Folded fold(Model& model) {
-  Folded folded;
-  for (const auto& module : model.modules()) {
-    if (const auto sequence = std::dynamic_pointer_cast<Sequence>(module))
-      folded.dropouts += sequence->leave_out_dropouts();
+  auto count = static_cast<int64_t>(pairs.size());
+  if (!fold_pairs(pairs, model, image, expected)) {  // some convolution has other readers
+    count = 0;
+    for (const auto& pair : pairs) count += fold_pairs({pair}, model, image, expected) ? 1 : 0;
   }
-  folded.norms = fold_norms(model);
-  if (folded.norms + folded.dropouts > 0)
-    log::debug("model: {} batch norms became part of convolutions, {} dropouts are left out",
-               folded.norms,
-               folded.dropouts);
-  return folded;
+  log::debug("model: {} batch norms became part of convolutions", count);
+  return count;
 }
 
 }  // namespace cytra::nn

@@ -133,10 +133,16 @@ TEST_F(DetectionPrograms, ACutIsTold) {
 }
 
 TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
-  for (const std::string key : {"data.with_target=true", "performance.quantization=int8"}) {
+  for (const std::string key : {"data.with_target=true",
+                                "performance.quantization=int8",
+                                "predict.save=entropy",
+                                "predict.temperature=2",
+                                "predict.max_memory_mb=500",
+                                "predict.profiler=memory",
+                                "tta.mirror_axes=[0]"}) {
     const Outcome outcome = predict("refused", key + " 'data.path=" + at("samples/test.csv") + "'");
     EXPECT_EQ(outcome.code, 2);
-    const std::string name = key.substr(0, key.find('='));
+    const std::string name = key.substr(0, key.find(key[0] == 't' ? '.' : '='));
     EXPECT_NE(outcome.err.find(name + ": this option is not for a detector, which gives boxes"),
               std::string::npos)
         << outcome.err;

@@ -30,6 +30,11 @@ void expect_plain(const PredictConfig& config) {
         fmt::format("{}: this option is not for a detector, which gives boxes", option));
   };
   if (config.predict.dry_run) refuse("predict.dry_run");
+  if (config.predict.max_memory_mb) refuse("predict.max_memory_mb");
+  if (config.predict.profiler) refuse("predict.profiler");
+  if (config.predict.save != "auto") refuse("predict.save");
+  if (config.predict.temperature_number() != 1) refuse("predict.temperature");
+  if (!config.tta.is_plain() || config.tta.dropout_samples > 0) refuse("tta");
   if (config.data.scores()) refuse("data.with_target");
   if (config.checkpoint.ckpt_path.size() > 1) refuse("checkpoint.ckpt_path with several models");
   if (config.trainer.devices.count > 1) refuse("trainer.devices");

@@ -52,7 +52,10 @@ void expect_table(const PredictConfig& config) {
       {"predict.contours", predict.contours != "none"},
       {"predict.max_detections", predict.max_detections.has_value()},
       {"predict.dry_run", predict.dry_run},
-      {"trainer.devices", config.trainer.devices > 1},
+      {"predict.max_memory_mb", predict.max_memory_mb.has_value()},
+      {"predict.profiler", predict.profiler.has_value()},
+      {"tta", !config.tta.is_plain() || config.tta.dropout_samples > 0},
+      {"trainer.devices", config.trainer.devices.count > 1},
       {"trainer.precision", config.trainer.precision.value_or("32") != "32"},
       {"performance.backend", engine.backend != "auto" && engine.backend != "eager"},
       {"performance.quantization", engine.quantization != "none"}};

@@ -8,6 +8,15 @@
 #include "nn/blocks/layers.h"
 
 namespace cytra::nn {
+namespace {
+
+/// Whether a layer is a dropout that drops nothing now, as in evaluation.
+bool is_idle_dropout(Layer& layer) {
+  const auto* const dropout = dynamic_cast<const Dropout*>(&layer);
+  return dropout != nullptr && !dropout->is_dropping();
+}
+
+}  // namespace
 
 Sequence::Sequence(std::vector<std::shared_ptr<Layer>> layers) {
   for (auto& layer : layers) add(std::to_string(layers_.size()), std::move(layer));
@@ -21,22 +30,18 @@ at::Tensor Sequence::forward(const at::Tensor& input) {
   at::Tensor x = input;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     auto* norm = dynamic_cast<Norm*>(layers_[i].get());
+    std::size_t next = i + 1;
+    while (norm != nullptr && next < layers_.size() && is_idle_dropout(*layers_[next])) ++next;
     auto* activation =
-        i + 1 < layers_.size() ? dynamic_cast<Activation*>(layers_[i + 1].get()) : nullptr;
+        next < layers_.size() ? dynamic_cast<Activation*>(layers_[next].get()) : nullptr;
     if (norm != nullptr && activation != nullptr) {
       x = norm_act(*norm, *activation, x);
-      ++i;
+      i = next;
     } else {
       x = call(*layers_[i], x);
     }
   }
   return x;
-}
-
-int64_t Sequence::leave_out_dropouts() {
-  return static_cast<int64_t>(std::erase_if(layers_, [](const std::shared_ptr<Layer>& layer) {
-    return dynamic_cast<const Dropout*>(layer.get()) != nullptr;
-  }));
 }
 
 torch::nn::Module& parent_of(torch::nn::Module& root, const std::string& name) {

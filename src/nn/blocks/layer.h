@@ -22,9 +22,6 @@ struct Sequence : Layer {
   explicit Sequence(std::vector<std::shared_ptr<Layer>> layers);
   void add(const std::string& name, std::shared_ptr<Layer> layer);
   at::Tensor forward(const at::Tensor& x) override;
-  /// For good, as in evaluation mode they do nothing but part a norm from its activation. Returns
-  /// their number.
-  int64_t leave_out_dropouts();
 
  private:
   std::vector<std::shared_ptr<Layer>> layers_;

@@ -244,6 +244,10 @@ at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x) {
   return call(activation, call(norm, x));
 }
 
+bool Dropout::is_dropping() const {
+  return drops(p_, is_training());
+}
+
 at::Tensor Dropout::forward(const at::Tensor& x) {
   return dropout(x, p_, is_training(), channels_);
 }

@@ -103,6 +103,7 @@ at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x);
 struct Dropout final : Layer {
   explicit Dropout(double p, bool channels = false) : p_(p), channels_(channels) {}
   at::Tensor forward(const at::Tensor& x) override;
+  bool is_dropping() const;  // now
 
  private:
   double p_;
