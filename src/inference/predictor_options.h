@@ -19,8 +19,8 @@ struct PredictorOptions {
   double temperature = 1;      // that logits are divided by; 0: LoadedModel::temperature
   bool with_target = false;    // the transforms are applied to the target, too
   bool tracks_places = false;  // InputTransforms::track_places()
-  /// Bytes that predicting an image may take, besides the model: as many windows at once as fit,
-  /// unless inference_args.sw_batch_size says how many. None: what is free.
+  /// Bytes for predicting an image, besides the model and the image: as many windows at once as
+  /// fit, unless inference_args.sw_batch_size says how many. None: what is free.
   std::optional<int64_t> budget;
 };
 

@@ -351,7 +351,8 @@ TEST_F(Predict, PredictsAsManyWindowsAtOnceAsABudgetHasRoomFor) {
   EXPECT_LT(few, many);
   EXPECT_GE(few, 1);
   EXPECT_EQ(at_once("predict.max_memory_mb=1000 inference_args.sw_batch_size=3"), 3);
-  const Outcome none = shell(command(at("wide.ome.tif"), "predict.max_memory_mb=1"));
+  io::write_ome_tiff(at("row.ome.tif"), noise({1, 1, 64, 20000}));
+  const Outcome none = shell(command(at("row.ome.tif"), "predict.max_memory_mb=1"));
   EXPECT_EQ(none.code, 5);
   EXPECT_NE(none.err.find("predict.max_memory_mb"), std::string::npos) << none.err;
 }

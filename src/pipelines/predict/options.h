@@ -75,7 +75,8 @@ struct PredictOptions {
       1e6);
     v("max_memory_mb",
       max_memory_mb,
-      "MB that predicting an image may take, besides the model: as many windows at once as fit, "
+      "MB for predicting an image, besides the model and the image: as many windows at once as "
+      "fit, "
       "unless inference_args.sw_batch_size says how many; null: what is free",
       1,
       1e9);
