@@ -29,8 +29,9 @@ class CalibrationError final : public Metric {
       v("multilabel", multilabel, "labels do not exclude each other; null: as the task says");
     }
   };
-  explicit CalibrationError(const Options& options)
-      : options_(options), sums_(at::zeros({options.n_bins + 1, 3}, at::kDouble)) {}
+  explicit CalibrationError(const Options& options) : options_(options) {
+    CalibrationError::reset();
+  }
   Input input() const override { return Input::probabilities; }
   void update(const Compared& batch) override {
     check_shapes("calibration_error", batch);
@@ -63,7 +64,7 @@ class CalibrationError final : public Metric {
     return {{"calibration_error", error}};
   }
   std::vector<at::Tensor> sums() override { return {sums_}; }
-  void reset() override { sums_.zero_(); }
+  void reset() override { sums_ = at::zeros({options_.n_bins + 1, 3}, at::kDouble); }
 
  private:
   Options options_;

@@ -49,7 +49,7 @@ class R2Metric final : public Metric {
   }
   std::vector<at::Tensor> sums() override { return {sums_}; }
   void reset() override {
-    if (sums_.defined()) sums_.zero_();
+    if (sums_.defined()) expect(sums_.size(0));
   }
 
  private:
