@@ -58,7 +58,7 @@ class Programs:
         tolerance = TOLERANCE_OF_DROPOUT if "model=vnet" in command else TOLERANCE
         for key, expected in cpu.items():
             found = gpu.get(key, math.inf)
-            is_same = math.isnan(found) and math.isnan(expected)
+            is_same = found == expected or (math.isnan(found) and math.isnan(expected))
             if not is_same and not abs(found - expected) <= tolerance * max(abs(expected), 0.05):
                 raise RuntimeError(f"{key}: {found:.4g} on the GPU, {expected:.4g} on the CPU")
 

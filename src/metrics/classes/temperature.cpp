@@ -21,8 +21,9 @@ class TemperatureScaling final : public Metric {
     }
   };
   explicit TemperatureScaling(const Options& options)
-      : is_multilabel_(options.multilabel.value_or(false)),
-        sums_(at::zeros({2 * kSteps + 2}, at::kDouble)) {}
+      : is_multilabel_(options.multilabel.value_or(false)) {
+    TemperatureScaling::reset();
+  }
   Input input() const override { return Input::probabilities; }
   void update(const Compared& batch) override {
     check_shapes("temperature", batch);
@@ -59,7 +60,7 @@ class TemperatureScaling final : public Metric {
     return {{"temperature", temperature(static_cast<double>(best - kSteps) + shift)}};
   }
   std::vector<at::Tensor> sums() override { return {sums_}; }
-  void reset() override { sums_.zero_(); }
+  void reset() override { sums_ = at::zeros({2 * kSteps + 2}, at::kDouble); }
 
  private:
   static constexpr int64_t kSteps = 20;  // to each side of T = 1, from 0.1 to 10
