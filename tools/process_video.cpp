@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       "process_video",
       "cytra_process_video",
       {{"--ckpt", "checkpoint.ckpt_path", Takes::one, "the trained model"},
+       {"-o", "video.output", Takes::one, "the video to write, in place of OUT"},
        {"--output-kind", "video.output_kind", Takes::one, "overlay or mask"},
        {"--roi", "video.roi", Takes::one, "x,y,width,height, motion, or an image"},
        {"--skip-threshold",

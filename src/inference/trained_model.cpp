@@ -135,7 +135,12 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
   differ("in_channels", fmt::to_string(first.in_channels), fmt::to_string(other.in_channels));
   differ("out_channels", fmt::to_string(first.out_channels), fmt::to_string(other.out_channels));
   differ("spatial_dims", fmt::to_string(first.spatial_dims), fmt::to_string(other.spatial_dims));
-  for (const char* key : {"task.multilabel", "data.transforms.valid", "data.transforms.predict"}) {
+  for (const char* key : {"task._target_",
+                          "task.multilabel",
+                          "task.class_names",
+                          "task.columns",
+                          "data.transforms.valid",
+                          "data.transforms.predict"}) {
     const auto text = [&](const LoadedModel& loaded) {
       const config::Node* node = loaded.config.find(key);
       return node == nullptr ? "null" : config::to_json(*node);

@@ -25,6 +25,8 @@ struct Sample;
 namespace cytra::tasks {
 
 /// Calls `look` with training batches, on the host, each as a loader gives it.
+constexpr int64_t kBatchesToFit = 64;
+/// Calls look() with the first kBatchesToFit batches of a training, or all of them.
 using EachBatch = std::function<void(const std::function<void(const data::Batch&)>& look)>;
 
 /// Keys that every head takes: its Options are derived from them, and its constructor hands them to

@@ -33,7 +33,6 @@ TEST(CommandLine, AProgramAloneShowsItsCommonestLines) {
   for (const char* program : {"train",
                               "predict",
                               "benchmark_performance",
-                              "optimize",
                               "export_model",
                               "preprocess_fundus",
                               "process_video"}) {

@@ -177,6 +177,50 @@ TEST_F(WholeImages, LabelsAreColumns) {
         row[1],
         std::string(large ? "large" : "") + (large && light ? ";" : "") + (light ? "light" : ""));
   }
+  // The accuracy is that of single labels, as in validation.
+  const io::Table truth = io::read_table(at("all.csv"));
+  double right = 0;
+  for (std::size_t i = 0; i < truth.rows.size(); ++i) {
+    for (const auto& [column, cell] : {std::pair("large", 2), std::pair("light", 3)}) {
+      const bool is = std::stod(truth.rows[i][truth.column(column)]) != 0;
+      right += is == (std::stod(table.rows[i][cell]) > 0.5) ? 1 : 0;
+    }
+  }
+  EXPECT_NEAR(
+      told.get<double>("accuracy"), right / static_cast<double>(2 * truth.rows.size()), 1e-6);
+}
+
+/// Models that have learned numbers in other units are averaged in the numbers' own.
+TEST_F(WholeImages, AnEnsembleAveragesNumbers) {
+  io::Table table = io::read_table(at("all.csv"));
+  for (auto& row : table.rows)
+    row[table.column("size")] = std::to_string(100 * std::stod(row[table.column("size")]));
+  io::write_table(at("hundreds.csv"), table.columns, table.rows);
+  const std::string words =
+      "target_col=size 'data.columns=[raw,size]' data.folds=4 trainer.max_epochs=2 ";
+  ASSERT_EQ(train("ones", words + "'data.path=" + at("all.csv") + "'", "regression_scalar").code,
+            0);
+  ASSERT_EQ(
+      train("hundreds", words + "'data.path=" + at("hundreds.csv") + "'", "regression_scalar").code,
+      0);
+  const std::string all = "predict.overlay=false 'data.path=" + at("all.csv") + "'";
+  const auto numbers_of = [](const Outcome& outcome) {
+    std::vector<double> numbers;
+    for (const auto& row : io::read_table(results(outcome).get<std::string>("table")).rows)
+      numbers.push_back(std::stod(row[1]));
+    return numbers;
+  };
+  const std::vector<double> ones = numbers_of(predict("ones", "ones_out", all)),
+                            hundreds = numbers_of(predict("hundreds", "hundreds_out", all));
+  const std::vector<double> mean = numbers_of(
+      test::shell("\"$BIN/predict\" --json trainer.accelerator=cpu 'checkpoint.ckpt_path=[" +
+                  at("ones/checkpoints/last.ckpt") + "," + at("hundreds/checkpoints/last.ckpt") +
+                  "]' 'paths.output_dir=" + at("both_out") + "' " + all));
+  ASSERT_EQ(mean.size(), ones.size());
+  for (std::size_t i = 0; i < mean.size(); ++i)
+    EXPECT_NEAR(mean[i], (ones[i] + hundreds[i]) / 2, 1e-3 * hundreds[i]);
+  expect_mistake(predict("ones", "x", "predict.temperature=2 " + all),
+                 "predict.temperature: it is for probabilities");
 }
 
 TEST_F(WholeImages, NumbersAreInTheirUnits) {
@@ -250,6 +294,17 @@ TEST_F(WholeImages, MistakesAreOneLine) {
   expect_mistake(
       predict("folders", "x", "predict.save=probability 'data.path=" + at("all.csv") + "'"),
       "predict.save: this model tells of whole images");
+  expect_mistake(
+      predict("folders", "x", "predict.prometheus=figures 'data.path=" + at("all.csv") + "'"),
+      "predict.prometheus: this model tells of whole images");
+  std::ofstream(at("twice.csv")) << "raw,label\nimages/filled/0.tif,filled\n"
+                                    "images/filled/0.tif,hollow\nimages/filled/2.tif,filled\n";
+  expect_mistake(
+      train("x",
+            "'class_names=[filled,hollow]' data.stratify=label data.folds=2 'data.path=" +
+                at("twice.csv") + "'"),
+      "rows of this file have 'filled' and 'hollow' in 'label'");
+  expect_mistake(train("x", of_table("data.stratify=label data.folds=null")), "data.stratify");
   expect_mistake(test::shell("\"$BIN/train\" experiment=im2im/classification model=dynunet "
                              "trainer.accelerator=cpu 'class_names=[filled,hollow]' 'data.path=" +
                              at("all.csv") + "' data.folds=4"),

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "app/predict/image_options.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -25,22 +26,12 @@ namespace {
 using config::Node;
 
 void expect_plain(const PredictConfig& config) {
-  const auto refuse = [](const std::string& option) {
-    throw ConfigError(
-        fmt::format("{}: this option is not for a detector, which gives boxes", option));
-  };
-  if (config.predict.dry_run) refuse("predict.dry_run");
-  if (config.predict.max_memory_mb) refuse("predict.max_memory_mb");
-  if (config.predict.profiler) refuse("predict.profiler");
-  if (config.predict.save != "auto") refuse("predict.save");
+  const std::string why = "this option is not for a detector, which gives boxes";
+  expect_no_image_options(config, why);
+  const auto refuse = [&](const std::string& option) { throw ConfigError(option + ": " + why); };
   if (config.predict.temperature_number() != 1) refuse("predict.temperature");
-  if (!config.tta.is_plain() || config.tta.dropout_samples > 0) refuse("tta");
   if (config.data.scores()) refuse("data.with_target");
   if (config.checkpoint.ckpt_path.size() > 1) refuse("checkpoint.ckpt_path with several models");
-  if (config.trainer.devices.count > 1) refuse("trainer.devices");
-  const inference::EngineOptions& engine = config.performance.engine;
-  if (engine.backend != "auto" && engine.backend != "eager") refuse("performance.backend");
-  if (engine.quantization != "none") refuse("performance.quantization");
   for (const auto& [key, value] : config.inference_args.map) {
     if (!value.is_null() && key != "roi_size" && key != "overlap" && key != "sw_batch_size")
       refuse(value.where());

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/predict/image_options.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -16,14 +17,17 @@
 #include "base/strings.h"
 #include "config/text_of.h"
 #include "device/device.h"
+#include "device/error.h"
 #include "device/fast_precision.h"
 #include "device/memory.h"
+#include "device/precision.h"
 #include "inference/averages.h"
 #include "inference/decoder.h"
 #include "inference/heat.h"
 #include "inference/input.h"
 #include "io/csv.h"
 #include "nn/classifier.h"
+#include "ops/windows/sums.h"
 #include "pipelines/job/names.h"
 #include "pipelines/job/stamp.h"
 #include "pipelines/job/tally.h"
@@ -39,32 +43,14 @@ using config::Node;
 using tasks::ImageTarget;
 
 void expect_table(const PredictConfig& config) {
-  const pipelines::PredictOptions& predict = config.predict;
-  const inference::EngineOptions& engine = config.performance.engine;
-  const std::pair<const char*, bool> refused[] = {
-      {"predict.save", predict.save != "auto"},
-      {"predict.format", predict.format != "auto"},
-      {"predict.frames", predict.frames != "apart"},
-      {"predict.heads", !predict.heads.empty()},
-      {"predict.postprocess", !predict.postprocess.list.empty()},
-      {"predict.original_grid", predict.original_grid},
-      {"predict.measurements", predict.measurements},
-      {"predict.contours", predict.contours != "none"},
-      {"predict.max_detections", predict.max_detections.has_value()},
-      {"predict.dry_run", predict.dry_run},
-      {"predict.max_memory_mb", predict.max_memory_mb.has_value()},
-      {"predict.profiler", predict.profiler.has_value()},
-      {"tta", !config.tta.is_plain() || config.tta.dropout_samples > 0},
-      {"trainer.devices", config.trainer.devices.count > 1},
-      {"trainer.precision", config.trainer.precision.value_or("32") != "32"},
-      {"performance.backend", engine.backend != "auto" && engine.backend != "eager"},
-      {"performance.quantization", engine.quantization != "none"}};
-  for (const auto& [option, is_given] : refused) {
-    if (is_given) {
-      throw ConfigError(fmt::format(
-          "{}: this model tells of whole images, and gives a table, which has no use for it",
-          option));
-    }
+  expect_no_image_options(
+      config, "this model tells of whole images, and gives a table, which has no use for it");
+  if (config.predict.max_detections)
+    throw ConfigError("predict.max_detections: it is for detectors; this model gives a table");
+  const std::string precision = config.trainer.precision.value_or("32");
+  if (device::precision_of(precision).compute != at::kFloat) {
+    throw ConfigError(fmt::format(
+        "trainer.precision={}: whole images are predicted in float32; expected 32", precision));
   }
   for (const auto& [key, value] : config.inference_args.map) {
     if (value.is_null() || inference::WindowChanges::is_auto(value)) continue;
@@ -81,16 +67,23 @@ struct WholeImageJob {
   std::vector<double> numbers = {}, truth = {};
 };
 
-/// The model with all that comes before and after it.
+/// The models with all that comes before and after them.
 class WholeImageModel {
  public:
   WholeImageModel(const inference::Subject& subject, double temperature)
-      : temperature_(inference::temperature_of(subject.first(), temperature)),
-        model_(inference::mean_of(subject.models)),
+      : model_(inference::mean_of(subject.models)),
         device_(subject.device),
         transforms_(model_.config.at("data.transforms"), ""),
-        target_(tasks::image_target_of(model_.config.at("task"))),
-        decoder_(inference::decoder_of(model_.config.at("task"))) {
+        target_(tasks::image_target_of(model_.config.at("task"))) {
+    if (temperature != 1 && target_.kind == ImageTarget::Kind::values) {
+      throw ConfigError(
+          "predict.temperature: it is for probabilities, and this model gives values; expected 1");
+    }
+    for (const inference::LoadedModel& one : subject.models) {
+      members_.push_back({one.forward,
+                          inference::decoder_of(one.config.at("task")),
+                          inference::temperature_of(one, temperature)});
+    }
     model_.place(device_, device::uses_tensor_cores("32", device_));
   }
   inference::ModelInput load(const data::Sample& input,
@@ -101,14 +94,15 @@ class WholeImageModel {
     throw DataError(fmt::format(
         "{}: {} channels, the model expects {}", input.id, loaded.shape[0], model_.in_channels));
   }
-  /// Tells the numbers of images, those of equal size together, and what they are made of.
-  void run(const std::vector<WholeImageJob*>& jobs) const {
+  /// Tells the numbers of images, those of equal size together, and, `with_heat`, what they are
+  /// made of.
+  void run(const std::vector<WholeImageJob*>& jobs, bool with_heat) const {
     const c10::InferenceMode inference_mode;
     for (auto from = jobs.begin(); from != jobs.end();) {
       const auto to = std::find_if(from, jobs.end(), [&](const WholeImageJob* job) {
         return job->loaded.shape != (*from)->loaded.shape;
       });
-      run_batch({from, to});
+      run_batch({from, to}, with_heat);
       from = to;
     }
   }
@@ -116,37 +110,54 @@ class WholeImageModel {
   const ImageTarget& target() const { return target_; }
 
  private:
-  void run_batch(const std::vector<WholeImageJob*>& jobs) const {
+  struct Member {
+    inference::Forward forward;
+    std::shared_ptr<inference::Decoder> decoder;  // each has its own units
+    double temperature;
+  };
+  void run_batch(const std::vector<WholeImageJob*>& jobs, bool with_heat) const {
     std::vector<at::Tensor> images;
     for (const WholeImageJob* job : jobs)
       images.push_back(job->loaded.rows(0, job->loaded.shape[1]));
-    const std::vector<at::Tensor> outputs =
-        model_.forward(device::to_device(at::stack(images), device_));
-    const at::Tensor maps = outputs.at(1).cpu();
-    const at::Tensor results = decoder_->decode(outputs.at(0) / temperature_, target_.form())
+    const at::Tensor batch = device::to_device(at::stack(images), device_);
+    at::Tensor sum, maps;
+    for (const Member& member : members_) {
+      const std::vector<at::Tensor> outputs = member.forward(batch);
+      const at::Tensor own =
+          member.decoder->in_units(outputs.at(0)).to(at::kFloat) / member.temperature;
+      sum = sum.defined() ? sum + own : own;
+      if (!maps.defined())
+        maps = outputs.at(1);
+      else if (maps.sizes() == outputs.at(1).sizes())
+        maps = maps + outputs[1];
+    }
+    const ops::Finish finish = members_.front().decoder->finish(target_.form(), 0.5);
+    const at::Tensor results = ops::finish(sum / static_cast<double>(members_.size()), {}, finish)
                                    .flatten(1)
                                    .to(at::TensorOptions(at::kCPU).dtype(at::kDouble))
                                    .contiguous();
+    if (with_heat) maps = maps.cpu();
     const double* values = results.const_data_ptr<double>();
     for (std::size_t i = 0; i < jobs.size(); ++i, values += results.size(1)) {
       jobs[i]->numbers.assign(values, values + results.size(1));
       const auto shown = std::max_element(values, values + results.size(1)) - values;
-      jobs[i]->heat = maps[static_cast<int64_t>(i)][shown];
+      if (with_heat) jobs[i]->heat = maps[static_cast<int64_t>(i)][shown].clone();
     }
   }
-  double temperature_;
-  inference::LoadedModel model_;  // the mean of all
+  inference::LoadedModel model_;  // what is common to all
+  std::vector<Member> members_;
   c10::Device device_;
   inference::InputTransforms transforms_;
   ImageTarget target_;
-  std::shared_ptr<inference::Decoder> decoder_;
 };
 
 /// The metrics of images whose target is known.
 std::map<std::string, double> scores_of(const std::vector<WholeImageJob>& jobs,
                                         const Node& task,
                                         const ImageTarget& target) {
-  tasks::MetricSet metrics(task.at("metrics"), target.inputs(), target.count);
+  const Node* given = task.find_direct("metrics");
+  tasks::MetricSet metrics(
+      target.metrics(given == nullptr ? Node() : *given), target.inputs(), target.count);
   const auto voxel = [](const std::vector<double>& numbers) {
     return at::tensor(numbers, at::kFloat).view({1, -1, 1, 1});
   };
@@ -213,7 +224,13 @@ std::vector<std::string> table_cells(const ImageTarget& target,
 }  // namespace
 
 bool is_of_whole_images(const inference::Subject& subject) {
-  return dynamic_cast<const nn::Classifier*>(subject.first().network.get()) != nullptr;
+  const inference::LoadedModel& model = subject.first();
+  const bool is_known = dynamic_cast<const nn::Classifier*>(model.network.get()) != nullptr;
+  const auto task = model.config.get<std::string>("task._target_", "");
+  if (is_known || !tasks::is_of_whole_images(task)) return is_known;
+  throw ConfigError(
+      model.path +
+      ": an exported network on whole images; `predict` takes the checkpoint that it was made of");
 }
 
 int predict_whole_images(cli::Run run,
@@ -285,8 +302,16 @@ int predict_whole_images(cli::Run run,
           loaded.push_back(&job);
         });
       }
-      network.run(loaded);
+      try {
+        device::guarded([&] { network.run(loaded, has_pictures); });
+      } catch (const Error&) {  // of one of them, or of all: each by itself tells
+        for (WholeImageJob* job : loaded) {
+          job->numbers.clear();
+          attempt(*job, Phase::computing, [&] { network.run({job}, has_pictures); });
+        }
+      }
       for (WholeImageJob* job : loaded) {
+        if (job->numbers.empty()) continue;
         attempt(*job, Phase::writing, [&] {
           const inference::ModelInput input = std::exchange(job->loaded, {});
           const std::vector<double> numbers = std::exchange(job->numbers, {});

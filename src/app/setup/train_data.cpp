@@ -81,7 +81,6 @@ data::LoaderOptions options_of(const Setup& setup,
 std::map<std::string, config::Node> decoders_for(const Setup& setup,
                                                  const data::LoaderOptions& options,
                                                  const std::shared_ptr<data::CacheManager>& cache) {
-  constexpr int kMostBatches = 64;
   auto* const task = dynamic_cast<tasks::ImageTask*>(setup.task.get());
   if (task == nullptr) return {};
   const auto decoders =
@@ -91,7 +90,7 @@ std::map<std::string, config::Node> decoders_for(const Setup& setup,
         spec.rank = 0;  // the first process decides for all
         data::DataLoader loader(std::move(spec));
         loader.start_epoch(0);
-        for (int count = 0; count < kMostBatches; ++count) {
+        for (int64_t count = 0; count < tasks::kBatchesToFit; ++count) {
           const std::optional<data::Batch> batch = loader.next();
           if (!batch) break;
           look(*batch);

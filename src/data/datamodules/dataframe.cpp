@@ -110,6 +110,9 @@ class DataframeDatamodule final : public DataModule, public Parted {
       LoaderOptions::check();
       FoldOptions::check();
       read_columns = read(columns);
+      if (stratify && !folds) {
+        throw ConfigError("data.stratify: it is for folds: expected data.folds=5 with it, or null");
+      }
       if (refresh_subsample) {
         throw ConfigError(
             "refresh_subsample: true is not supported; trainer.limit_train_batches takes other "
@@ -168,19 +171,37 @@ class DataframeDatamodule final : public DataModule, public Parted {
   }
   /// The images of a fold: with `stratify`, the folds of each of its words by themselves.
   std::vector<Sample> of_stratified_fold(Split split, std::vector<Sample> all) const {
+    if (!options_.stratify) return of_fold(options_, split, std::move(all));
     std::map<std::string, std::vector<Sample>> by_word;
+    std::map<std::string, std::string> word_of;  // by file
     for (Sample& sample : all) {
-      const auto cell = sample.columns.find(options_.stratify.value_or(""));
-      if (options_.stratify && cell == sample.columns.end()) {
+      const auto cell = sample.columns.find(*options_.stratify);
+      if (cell == sample.columns.end()) {
         throw ConfigError(fmt::format("data.stratify: no column '{}' of words among data.columns",
                                       *options_.stratify));
       }
-      by_word[options_.stratify ? cell->second : ""].push_back(std::move(sample));
+      const std::string& word = cell->second;
+      const std::string& before = word_of.emplace(file_of_image(sample), word).first->second;
+      if (before != word) {
+        throw DataError(
+            fmt::format("{}: rows of this file have '{}' and '{}' in '{}', but what is of one file "
+                        "stays in one "
+                        "fold; expected one word for each file, or data.stratify=null",
+                        sample.id,
+                        before,
+                        word,
+                        *options_.stratify));
+      }
+      by_word[word].push_back(std::move(sample));
     }
     std::vector<Sample> chosen;
     for (auto& [word, samples] : by_word) {
-      std::vector<Sample> part = of_fold(options_, split, std::move(samples));
-      std::move(part.begin(), part.end(), std::back_inserter(chosen));
+      try {
+        std::vector<Sample> part = of_fold(options_, split, std::move(samples));
+        std::move(part.begin(), part.end(), std::back_inserter(chosen));
+      } catch (const DataError& error) {
+        throw DataError(fmt::format("{}={}: {}", *options_.stratify, word, error.what()));
+      }
     }
     return chosen;
   }

@@ -46,7 +46,9 @@ class CalibrationError final : public Metric {
                                   : at::ones_like(is).flatten();
     probability = probability.flatten();
     // A probability of 1 has a bin of its own, as torch.bucketize gives it.
-    const at::Tensor bin = (probability * options_.n_bins).floor().clamp(0, options_.n_bins);
+    // NaN, which no bin has, makes the first one's sum NaN.
+    const at::Tensor bin =
+        (probability * options_.n_bins).nan_to_num(0).floor().clamp(0, options_.n_bins);
     if (sums_.device() != is.device()) sums_ = sums_.to(is.device());
     sums_.index_add_(
         0, bin.to(at::kLong), at::stack({counts, counts * probability, counts * is.flatten()}, 1));

@@ -26,7 +26,7 @@ template <class Step>
 void for_each_threshold(const std::vector<Ranked>& sorted, const Step& step) {
   for (std::size_t i = 0; i < sorted.size();) {
     double right = 0, wrong = 0;
-    const double probability = sorted[i].probability;
+    const double probability = sorted[i].probability;  // finite
     for (; i < sorted.size() && sorted[i].probability == probability; ++i)
       (sorted[i].is ? right : wrong) += 1;
     step(right, wrong);
@@ -94,14 +94,17 @@ class RankingMetric final : public Metric {
     double sum = 0, counted = 0;
     for (int64_t k = 0; k < channels_; ++k) {
       std::vector<Ranked> sorted;
+      bool is_finite = true;
       const auto values = all.accessor<double, 2>();
       for (int64_t i = 0; i < values.size(0); ++i) {
         const double is = values[i][channels_ + k];
         if (is != 0 && is != 1) {
           throw DataError(fmt::format("{}: a target of {}, expected 0 or 1", kName, is));
         }
+        is_finite = is_finite && std::isfinite(values[i][k]);
         sorted.push_back({values[i][k], is == 1});
       }
+      if (!is_finite) sorted.clear();  // 0 / 0: NaN
       std::sort(sorted.begin(), sorted.end(), [](const Ranked& a, const Ranked& b) {
         return a.probability > b.probability;
       });

@@ -49,7 +49,8 @@ class TemperatureScaling final : public Metric {
   std::map<std::string, double> compute() const override {
     const at::Tensor host = sums_.cpu();
     const double* const losses = host.const_data_ptr<double>();
-    if (losses[2 * kSteps + 1] == 0) return {{"temperature", std::nan("")}};
+    if (losses[2 * kSteps + 1] == 0 || !host.isfinite().all().item<bool>())
+      return {{"temperature", std::nan("")}};
     const int64_t best = host.slice(0, 0, 2 * kSteps + 1).argmin().item<int64_t>();
     if (best == 0 || best == 2 * kSteps)
       return {{"temperature", temperature(static_cast<double>(best - kSteps))}};

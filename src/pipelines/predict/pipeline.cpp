@@ -255,7 +255,9 @@ bool PredictPipeline::is_done(const Job& job) {
 }
 
 void PredictPipeline::compute_all(Progress& progress) {
-  const auto batch_size = static_cast<std::size_t>(run_.data.batch_size);
+  // A budget of memory is planned for one image.
+  const auto batch_size =
+      static_cast<std::size_t>(run_.options.max_memory_mb ? 1 : run_.data.batch_size);
   int64_t done = 0;
   std::vector<JobPointer> batch;
   const auto flush = [&] {

@@ -61,12 +61,7 @@ class ClassificationHead final : public WholeImageHead {
                                                 {"multilabel", Node::make_boolean(multilabel)},
                                                 {"to_onehot_y", Node::make_boolean(has_numbers)}};
       fit_options(loss, nn::Loss::kKind, fitting, meaning);
-      if (metrics.is_null()) {
-        metrics = config::parse_yaml("{accuracy: {_target_: MulticlassAccuracy, average: micro}}",
-                                     "ClassificationHead");
-      }
-      for (auto& [name, metric] : metrics.map)
-        fit_options(metric, metrics::Metric::kKind, fitting, meaning);
+      metrics = target.metrics(metrics);
       if (decoder.is_null()) {
         decoder = config::parse_yaml(
             fmt::format("{{_target_: ClassDecoder, num_classes: {}, multilabel: {}}}",
@@ -89,11 +84,13 @@ class ClassificationHead final : public WholeImageHead {
   Node fit_decoder(const EachBatch& each) override {
     if (image_target().kind != ImageTarget::Kind::classes) return {};
     at::Tensor counts = at::zeros({image_target().count}, at::kDouble);
+    int64_t batches = 0;
     each([&](const data::Batch& batch) {
+      ++batches;
       const at::Tensor classes = image_target().one_hot(batch.at(y_key_));
       counts += classes.sum(0).to(at::kDouble);
     });
-    if (counts.gt(0).sum().item<int64_t>() > 1) return {};
+    if (counts.gt(0).sum().item<int64_t>() > 1 || batches >= kBatchesToFit) return {};
     throw DataError(
         fmt::format("all {:.0f} images that training begins with are of the class {}: expected two "
                     "classes or more",

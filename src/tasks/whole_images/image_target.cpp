@@ -13,11 +13,15 @@
 #include "config/schema.h"
 #include "data/sample.h"
 #include "io/csv.h"
+#include "tasks/head.h"
 
 namespace cytra::tasks {
 namespace {
 
 using Input = metrics::Metric::Input;
+
+constexpr const char *kClassification = "ClassificationTask",
+                     *kScalarRegression = "ScalarRegressionTask";
 
 [[noreturn]] void throw_bad_cell(const data::Sample& sample,
                                  const std::string& column,
@@ -100,6 +104,18 @@ std::vector<Input> ImageTarget::inputs() const {
   return {Input::masks, Input::values, Input::probabilities};
 }
 
+config::Node ImageTarget::metrics(config::Node given) const {
+  if (given.is_null()) {
+    given = config::parse_yaml(
+        kind == Kind::values ? "{}" : "{accuracy: {_target_: MulticlassAccuracy, average: micro}}",
+        "ImageTarget::metrics()");
+  }
+  const config::Node are_labels = config::Node::make_boolean(kind == Kind::labels);
+  for (auto& [name, metric] : given.map)
+    fit_options(metric, metrics::Metric::kKind, {{"multilabel", are_labels}});
+  return given;
+}
+
 at::Tensor ImageTarget::one_hot(const at::Tensor& target) const {
   if (kind != Kind::classes || target.size(1) != 1) return target;
   std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
@@ -118,11 +134,17 @@ metrics::Compared ImageTarget::compared(const at::Tensor& result,
   return {found, truth};
 }
 
+bool is_of_whole_images(const std::string& task) {
+  const std::string name = config::own_name(task);
+  return name == kClassification || name == kScalarRegression;
+}
+
 ImageTarget image_target_of(const config::Node& task) {
   using Texts = std::vector<std::string>;
   ImageTarget target;
-  target.columns = {task.get<std::string>("y_key", "label")};
-  if (config::own_name(task.get<std::string>("_target_")) == "ScalarRegressionTask") {
+  const bool has_values = config::own_name(task.get<std::string>("_target_")) == kScalarRegression;
+  target.columns = {task.get<std::string>("y_key", has_values ? "value" : "label")};
+  if (has_values) {
     target.kind = ImageTarget::Kind::values;
     if (const auto columns = task.get<Texts>("columns", {}); !columns.empty())
       target.columns = columns;

@@ -35,6 +35,9 @@ struct ImageTarget {
   const char* form() const { return kind == Kind::values ? "value" : "probability"; }
   /// What metrics may take: classes and labels as masks of one voxel, and probabilities as values.
   std::vector<metrics::Metric::Input> inputs() const;
+  /// The metrics of a task, with what is open in them as the target says; null: the accuracy of
+  /// classes and labels.
+  config::Node metrics(config::Node given) const;
   /// Class numbers (N,1,...) as probabilities of each class (N,K,...); others as they are.
   at::Tensor one_hot(const at::Tensor& target) const;
   /// Results (N,K,[1,]1,1) in their form(), and targets, as metrics take them.
@@ -43,6 +46,8 @@ struct ImageTarget {
                              metrics::Metric::Input input) const;
 };
 
+/// Whether a task of this `_target_` is on whole images.
+bool is_of_whole_images(const std::string& task);
 /// The target of the configuration of a task on whole images.
 ImageTarget image_target_of(const config::Node& task);
 

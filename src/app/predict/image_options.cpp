@@ -1,0 +1,34 @@
+#include "app/predict/image_options.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace cytra::app {
+
+void expect_no_image_options(const PredictConfig& config, const std::string& why) {
+  const pipelines::PredictOptions& predict = config.predict;
+  const inference::EngineOptions& engine = config.performance.engine;
+  const std::pair<const char*, bool> options[] = {
+      {"predict.save", predict.save != "auto"},
+      {"predict.format", predict.format != "auto"},
+      {"predict.frames", predict.frames != "apart"},
+      {"predict.heads", !predict.heads.empty()},
+      {"predict.postprocess", !predict.postprocess.list.empty()},
+      {"predict.original_grid", predict.original_grid},
+      {"predict.measurements", predict.measurements},
+      {"predict.contours", predict.contours != "none"},
+      {"predict.dry_run", predict.dry_run},
+      {"predict.max_memory_mb", predict.max_memory_mb.has_value()},
+      {"predict.profiler", predict.profiler.has_value()},
+      {"predict.timer", predict.timer},
+      {"predict.prometheus", predict.prometheus.has_value()},
+      {"tta", !config.tta.is_plain() || config.tta.dropout_samples > 0},
+      {"trainer.devices", config.trainer.devices.count > 1},
+      {"performance.backend", engine.backend != "auto" && engine.backend != "eager"},
+      {"performance.quantization", engine.quantization != "none"}};
+  for (const auto& [option, is_given] : options)
+    if (is_given) throw ConfigError(std::string(option) + ": " + why);
+}
+
+}  // namespace cytra::app
