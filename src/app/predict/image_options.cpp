@@ -2,7 +2,11 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
+#include "inference/decoder.h"
+#include "inference/windowed_model.h"
 
 namespace cytra::app {
 
@@ -29,6 +33,17 @@ void expect_no_image_options(const PredictConfig& config, const std::string& why
       {"performance.quantization", engine.quantization != "none"}};
   for (const auto& [option, is_given] : options)
     if (is_given) throw ConfigError(std::string(option) + ": " + why);
+}
+
+void expect_scored_form(const inference::Predictor& predictor) {
+  const std::string usual = predictor.windowed().decoder->forms().front();
+  const bool is_scored =
+      predictor.windowed().decoder->steps(usual).empty() || !predictor.windowed().steps.empty();
+  if (is_scored && !inference::Decoder::is_uncertainty(predictor.windowed().form)) return;
+  throw ConfigError(
+      fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
+                  usual,
+                  predictor.windowed().form));
 }
 
 }  // namespace cytra::app

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "app/predict/boxes.h"
+#include "app/predict/image_options.h"
 #include "app/predict/whole_images.h"
 #include "app/run/launch.h"
 #include "base/error.h"
@@ -205,18 +206,6 @@ void add_others(DoneRecord& record, Tally& tally) {
   for (const auto& [kind, path] : others.files) tally.results.add(kind, path);
   for (const auto& [image, code] : others.failed) tally.results.add("failed", image);
   tally.done += others.done;
-}
-
-/// Checks that outputs have the form of the targets. Throws: ConfigError where they do not yet.
-void expect_scored_form(const inference::Predictor& predictor) {
-  const std::string usual = predictor.windowed().decoder->forms().front();
-  const bool is_scored =
-      predictor.windowed().decoder->steps(usual).empty() || !predictor.windowed().steps.empty();
-  if (is_scored && !inference::Decoder::is_uncertainty(predictor.windowed().form)) return;
-  throw ConfigError(
-      fmt::format("data.with_target: expected predict.save={}, which is scored, got {}",
-                  usual,
-                  predictor.windowed().form));
 }
 
 /// Adds the scores, and names the one that compares this run with others: the one that the
