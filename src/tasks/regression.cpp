@@ -8,6 +8,7 @@
 #include "data/batch.h"
 #include "data/same_grid.h"
 #include "tasks/image_task.h"
+#include "tasks/target_scale.h"
 
 namespace cytra::tasks {
 namespace {
@@ -43,9 +44,9 @@ class RegressionHead final : public Head {
     }
   };
   explicit RegressionHead(const Options& options)
-      : Head(options, {Input::values}, *options.out_channels), options_(options) {
-    read_statistics();
-  }
+      : Head(options, {Input::values}, *options.out_channels),
+        options_(options),
+        scale_(options.decoder) {}
 
   void prepare(data::Sample& sample, const std::string& x_key) const override {
     data::expect_same_grid(sample, y_key_, x_key);
@@ -81,7 +82,7 @@ class RegressionHead final : public Head {
   }
 
   Node fit_decoder(const EachBatch& each) override {
-    if (options_.normalize_target && !mean_.defined()) measure(each);
+    if (options_.normalize_target && !scale_.is_there()) measure(each);
     return options_.decoder;
   }
 
@@ -100,14 +101,7 @@ class RegressionHead final : public Head {
                                     y_key_,
                                     target.size(1)));
     }
-    if (!mean_.defined()) return target;
-    std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
-    shape[1] = -1;
-    if (mean_.device() != target.device()) {  // once: each copy makes the host wait
-      mean_ = mean_.to(target.device());
-      std_ = std_.to(target.device());
-    }
-    return (target - mean_.view(shape)) / std_.view(shape);
+    return scale_.scaled(target);
   }
 
   at::Tensor mask(const data::Batch& batch) const override {
@@ -136,30 +130,16 @@ class RegressionHead final : public Head {
           {by_channel(counts), by_channel(counts * values), by_channel(counts * values.square())});
     });
     const at::Tensor mean = sums[1] / sums[0];
-    at::Tensor deviation = (sums[2] / sums[0] - mean.square()).clamp_min(0).sqrt();
-    deviation = at::where(deviation.gt(0), deviation, 1);  // a constant target
+    const at::Tensor deviation = (sums[2] / sums[0] - mean.square()).clamp_min(0).sqrt();
     if (!mean.isfinite().all().item<bool>())
       throw DataError(fmt::format("{}: no voxel of the training's targets counts", y_key_));
-    const auto list = [](const at::Tensor& numbers) {
-      const double* begin = numbers.const_data_ptr<double>();
-      return Node::make_list(std::vector<double>(begin, begin + numbers.numel()));
-    };
-    options_.decoder.set("mean", list(mean));
-    options_.decoder.set("std", list(deviation));
+    TargetScale::write(mean, deviation, options_.decoder);
     decoder_ = make<inference::Decoder>(options_.decoder);
-    read_statistics();
-  }
-
-  void read_statistics() {
-    const auto mean = options_.decoder.get<std::vector<double>>("mean", {});
-    if (mean.empty()) return;
-    mean_ = at::tensor(mean, at::kFloat);
-    std_ = at::tensor(options_.decoder.get<std::vector<double>>("std"), at::kFloat);
+    scale_ = TargetScale(options_.decoder);
   }
 
   Options options_;
-  mutable at::Tensor mean_,
-      std_;  // of the targets, by channel; undefined: they are learned as they are
+  TargetScale scale_;
 };
 
 CYTRA_REGISTER(Head, RegressionHead, "RegressionHead");

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/batch.h"
+#include "tasks/target_scale.h"
 #include "tasks/whole_images/whole_image.h"
 
 namespace cytra::tasks {
@@ -46,50 +47,29 @@ class ScalarRegressionHead final : public WholeImageHead {
     }
   };
   explicit ScalarRegressionHead(const Options& options)
-      : WholeImageHead(options, options.target), options_(options) {
-    read_statistics();
-  }
+      : WholeImageHead(options, options.target), options_(options), scale_(options.decoder) {}
 
   Node fit_decoder(const EachBatch& each) override {
-    if (!options_.normalize_target || mean_.defined()) return options_.decoder;
+    if (!options_.normalize_target || scale_.is_there()) return options_.decoder;
     std::vector<at::Tensor> all;
     each([&](const data::Batch& batch) { all.push_back(batch.at(y_key_).to(at::kDouble)); });
     const at::Tensor numbers = at::cat(all), mean = numbers.mean(0);
     const at::Tensor deviation = (numbers - mean).square().mean(0).sqrt();
-    const auto list = [](const at::Tensor& values) {
-      const double* begin = values.const_data_ptr<double>();
-      return Node::make_list(std::vector<double>(begin, begin + values.numel()));
-    };
-    options_.decoder.set("mean", list(mean));
-    options_.decoder.set("std", list(at::where(deviation.gt(0), deviation, 1)));
+    TargetScale::write(mean, deviation, options_.decoder);
     decoder_ = make<inference::Decoder>(options_.decoder);
-    read_statistics();
+    scale_ = TargetScale(options_.decoder);
     return options_.decoder;
   }
 
  protected:
   at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
     const at::Tensor target = WholeImageHead::target(output, batch).to(at::kFloat);
-    if (!mean_.defined()) return target;
-    std::vector<int64_t> shape(static_cast<std::size_t>(target.dim()), 1);
-    shape[1] = -1;
-    if (mean_.device() != target.device()) {  // once: each copy makes the host wait
-      mean_ = mean_.to(target.device());
-      std_ = std_.to(target.device());
-    }
-    return (target - mean_.view(shape)) / std_.view(shape);
+    return scale_.scaled(target);
   }
 
  private:
-  void read_statistics() {
-    const auto mean = options_.decoder.get<std::vector<double>>("mean", {});
-    if (mean.empty()) return;
-    mean_ = at::tensor(mean, at::kFloat);
-    std_ = at::tensor(options_.decoder.get<std::vector<double>>("std"), at::kFloat);
-  }
-
   Options options_;
-  mutable at::Tensor mean_, std_;  // of the training's numbers; undefined: learned as they are
+  TargetScale scale_;
 };
 CYTRA_REGISTER(training::Task, WholeImageTask<ScalarRegressionHead>, "ScalarRegressionTask");
 
