@@ -60,6 +60,9 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   config::Node model = loaded.config.at("task.model");
   // The weights that the training began with may be gone; the checkpoint has all weights.
   if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());
+  // So may be the file of an exported network; the checkpoint has its graph.
+  if (!config && model.get<std::string>("_target_", "") == "ExportedProgram")
+    model.set("file", config::Node::make_string(path));
   loaded.network = make<nn::Model>(model);
   if (std::dynamic_pointer_cast<nn::PromptableModel>(loaded.network) != nullptr) {
     throw DataError(path +

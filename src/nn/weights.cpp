@@ -42,6 +42,11 @@ bool is_second_name(const std::string& name) {
          name.find(".all_modules.") != std::string::npos;
 }
 
+/// Whether a tensor is a part of the graph of an exported network, which is no weight: it stays.
+bool is_of_graph(const std::string& name) {
+  return name.find(kGraphModule) != std::string::npos;
+}
+
 std::string list_some(const std::vector<std::string>& names) {
   const std::size_t shown = std::min<std::size_t>(names.size(), 5);
   return join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ") +
@@ -66,6 +71,7 @@ void load_state(torch::nn::Module& module,
   std::vector<std::string> missing, unexpected, reshaped;
   for (const auto& [name, tensor] : state) {
     const auto stored = tensors.find(prefix + name);
+    if (is_of_graph(name)) continue;
     if (stored == tensors.end()) {
       missing.push_back(name);
     } else if (stored->second.shape != tensor.sizes().vec()) {
@@ -78,7 +84,8 @@ void load_state(torch::nn::Module& module,
   for (const auto& [name, view] : tensors) {
     if (!starts_with(name, prefix)) continue;
     const std::string own = name.substr(prefix.size());
-    if (state.count(own) == 0 && !is_second_name(own)) unexpected.push_back(printable(own));
+    if (state.count(own) == 0 && !is_second_name(own) && !is_of_graph(own))
+      unexpected.push_back(printable(own));
   }
   std::vector<std::string> parts;
   for (const auto& [what, names] : {std::pair("missing", &missing),
@@ -99,7 +106,8 @@ void load_state(torch::nn::Module& module,
   const at::NoGradGuard no_grad;
   for (auto& [name, tensor] : state) {
     const auto stored = tensors.find(prefix + name);
-    if (stored != tensors.end()) tensor.copy_(tensor_of(stored->second, name));
+    if (stored != tensors.end() && !is_of_graph(name))
+      tensor.copy_(tensor_of(stored->second, name));
   }
 }
 

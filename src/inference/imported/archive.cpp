@@ -41,11 +41,10 @@ ModelKind kind_of(const std::string& path) {
       if (name.find("/data/aotinductor/") != std::string::npos) return ModelKind::aoti;
       if (ends_with(name, "configs/metadata.json") || ends_with(name, "configs/inference.json"))
         return ModelKind::bundle;
-      if (ends_with(name, "/models/model.json")) {
+      if (ends_with(name, "/models/model.json") || name == "serialized_exported_program.json") {
         throw DataError(path +
-                        ": a program of torch.export, which Python alone runs; compile it: "
-                        "torch._inductor.aoti_compile_and_package(program, "
-                        "package_path='model.pt2')");
+                        ": a network of torch.export, without a task; train it (`train "
+                        "model=exported model.file=net.pt2`) and predict with the checkpoint");
       }
     }
     return ModelKind::weights;

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "inference/imported/script_operators.h"
+#include "nn/allowed_operators.h"
 
 namespace cytra::inference {
 namespace {
@@ -107,12 +107,12 @@ class SourceCheck {
   }
 
   void expect_operator(const std::string& library, const std::string& name) const {
-    if (!is_allowed_operator(library, name)) refuse_call(path_, file_, library + "::" + name);
+    if (!nn::is_allowed_operator(library, name)) refuse_call(path_, file_, library + "::" + name);
   }
 
   /// Checks an attribute, as operators can be called as methods: `("file").from_file()`.
   void expect_attribute(const std::string& name) const {
-    if (is_allowed_operator("aten", name)) return;
+    if (nn::is_allowed_operator("aten", name)) return;
     if (!jit::getAllOperatorsFor(c10::Symbol::aten(name)).empty())
       refuse_call(path_, file_, "aten::" + name);
   }
@@ -275,7 +275,7 @@ void expect_harmless_block(const std::string& path,
     const std::string kind = node->kind().toQualString();
     const std::size_t colon = kind.find("::");
     if (colon == std::string::npos ||
-        !is_allowed_operator(kind.substr(0, colon), kind.substr(colon + 2)))
+        !nn::is_allowed_operator(kind.substr(0, colon), kind.substr(colon + 2)))
       refuse_call(path, where, kind);
     for (const jit::Block* inner : node->blocks()) expect_harmless_block(path, where, inner);
     for (const c10::Symbol name : node->attributeNames()) {

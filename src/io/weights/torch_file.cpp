@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "io/input_file.h"
 #include "io/weights/pickle.h"
+#include "io/weights/stored_tensor.h"
 #include "io/weights/zip_directory.h"
 
 namespace cytra::io {
@@ -19,7 +20,7 @@ namespace {
 using PickleKind = Pickle::Kind;
 using Node = Pickle::Node;
 
-constexpr std::size_t kMaxName = 1000, kMaxDimensions = 64;
+constexpr std::size_t kMaxName = 1000;
 constexpr std::string_view kZip = "PK\3\4";
 // 0x1950a86a20f9469cfc6c as a pickle of protocol 2.
 constexpr std::string_view kLegacy("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
@@ -100,7 +101,10 @@ SavedObjects read_zip(const std::string& path, std::string_view bytes) {
 class StateReader {
  public:
   StateReader(std::string path, SavedObjects saved, uint64_t most_copied)
-      : path_(std::move(path)), saved_(std::move(saved)), most_copied_(most_copied) {}
+      : path_(std::move(path)),
+        saved_(std::move(saved)),
+        stored_(most_copied,
+                [this](const auto& name, const auto& what) { refuse_tensor(name, what); }) {}
 
   void read() {
     const uint32_t root = saved_.pickle.root;
@@ -113,7 +117,7 @@ class StateReader {
   }
   std::string place;
   TensorViews tensors;
-  std::vector<std::vector<unsigned char>> copies;
+  std::list<std::vector<unsigned char>> take_copies() { return stored_.take_copies(); }
 
  private:
   const Node& at(uint32_t index) const { return saved_.pickle.nodes[index]; }
@@ -206,7 +210,6 @@ class StateReader {
   std::vector<int64_t> numbers(const std::string& name, uint32_t index) const {
     std::vector<int64_t> values;
     const std::vector<uint32_t>& items = tuple(name, index, 0);
-    if (items.size() > kMaxDimensions) refuse_tensor(name, "has more than 64 dimensions");
     for (const uint32_t item : items) {
       if (at(item).kind != PickleKind::integer || at(item).integer < 0)
         refuse_tensor(name, "has a shape or strides that are not whole numbers");
@@ -221,82 +224,23 @@ class StateReader {
     const auto& storage = tuple(name, at(arguments[0]).arguments, 5);
     const std::string& key = at(storage[2]).text;
     const std::string& type = at(has_type ? arguments[6] : storage[1]).text;
-    TensorView view;
+    StoredLayout layout;
     for (const TypeName& entry : kTorchTypes) {
-      if (type == (has_type ? entry.type : entry.storage)) view.dtype = entry.ours;
+      if (type == (has_type ? entry.type : entry.storage)) layout.dtype = entry.ours;
     }
-    if (view.dtype.empty())
+    if (layout.dtype.empty())
       refuse_tensor(name, fmt::format("has the type {}, which is not supported", printable(type)));
-    view.shape = numbers(name, arguments[2]);
-    const std::vector<int64_t> strides = numbers(name, arguments[3]);
-    const int64_t offset = at(arguments[1]).integer;
-    if (strides.size() != view.shape.size() || offset < 0)
-      refuse_tensor(name, "is not described as a tensor is");
-    const std::size_t element = element_size(view.dtype);
-    view.bytes = element;
-    for (const int64_t side : view.shape) {
-      if (__builtin_mul_overflow(view.bytes, static_cast<std::size_t>(side), &view.bytes))
-        refuse_tensor(name, "has a shape that is too large");
-    }
-    if (std::count(view.shape.begin(), view.shape.end(), 0) > 0) view.bytes = 0;
-    if (view.bytes == 0) return view;
-
+    layout.shape = numbers(name, arguments[2]);
+    layout.strides = numbers(name, arguments[3]);
+    layout.offset = at(arguments[1]).integer;
     const auto found = saved_.storages.find(key);
-    if (found == saved_.storages.end() || found->second.data() == nullptr)
-      refuse_tensor(name, "has no storage in the file");
-    const std::size_t stored = found->second.size() / element;
-    uint64_t last = static_cast<uint64_t>(offset);
-    for (std::size_t d = 0; d < strides.size(); ++d) {
-      uint64_t reach = 0;
-      if (__builtin_mul_overflow(static_cast<uint64_t>(view.shape[d] - 1),
-                                 static_cast<uint64_t>(strides[d]),
-                                 &reach) ||
-          __builtin_add_overflow(last, reach, &last))
-        refuse_tensor(name, "lies outside its storage");
-    }
-    if (last >= stored) refuse_tensor(name, "lies outside its storage");
-    const auto* begin = reinterpret_cast<const unsigned char*>(found->second.data()) +
-                        static_cast<std::size_t>(offset) * element;
-    view.data =
-        is_row_major(view.shape, strides) ? begin : copy(name, begin, strides, stored, view);
-    return view;
-  }
-
-  static bool is_row_major(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
-    int64_t expected = 1;
-    for (std::size_t d = shape.size(); d > 0; --d) {
-      if (shape[d - 1] != 1 && strides[d - 1] != expected) return false;
-      expected *= shape[d - 1];
-    }
-    return true;
-  }
-  const unsigned char* copy(const std::string& name,
-                            const unsigned char* begin,
-                            const std::vector<int64_t>& strides,
-                            std::size_t stored,
-                            const TensorView& view) {
-    const std::size_t element = element_size(view.dtype);
-    if (view.bytes / element > stored || view.bytes > most_copied_)
-      refuse_tensor(name, "is larger than its storage (expanded? make it .contiguous())");
-    most_copied_ -= view.bytes;
-    std::vector<unsigned char>& values = copies.emplace_back(view.bytes);
-    std::vector<int64_t> index(strides.size(), 0);
-    std::size_t from = 0;
-    for (std::size_t to = 0; to < values.size(); to += element) {
-      std::memcpy(values.data() + to, begin + from * element, element);
-      for (std::size_t d = strides.size(); d > 0; --d) {
-        from += static_cast<std::size_t>(strides[d - 1]);
-        if (++index[d - 1] < view.shape[d - 1]) break;
-        from -= static_cast<std::size_t>(strides[d - 1] * view.shape[d - 1]);
-        index[d - 1] = 0;
-      }
-    }
-    return values.data();
+    return stored_.read(
+        name, layout, found == saved_.storages.end() ? std::string_view() : found->second);
   }
 
   std::string path_;
   SavedObjects saved_;
-  uint64_t most_copied_;
+  StoredTensors stored_;
   std::set<uint32_t> seen_;  // dicts may hold themselves
 };
 
@@ -358,38 +302,48 @@ bool is_torch_file(const std::string& path) {
 }
 
 struct TorchFile::Impl {
-  explicit Impl(const std::string& path) : file(path) {
-    file.map();
-    const MappedFile::Reading reading(file.mapped());
-    const std::string_view bytes(reinterpret_cast<const char*>(file.mapped().data()), file.bytes());
-    SavedObjects saved;
+  explicit Impl(const std::string& path) : file(std::make_unique<InputFile>(path)) {
+    file->map();
+    const MappedFile::Reading reading(file->mapped());
+    const std::string_view bytes(reinterpret_cast<const char*>(file->mapped().data()),
+                                 file->bytes());
     if (starts_with(bytes, kZip)) {
-      saved = read_zip(path, bytes);
+      take(path, read_zip(path, bytes), bytes.size());
     } else if (starts_with(bytes, kLegacy)) {
-      saved = read_legacy(path, bytes);
+      take(path, read_legacy(path, bytes), bytes.size());
     } else {
       refuse_torch_file(path, "not a file of torch.save");
     }
-    StateReader reader(path, std::move(saved), 4 * file.bytes());
-    reader.read();
-    tensors = std::move(reader.tensors);
-    copies = std::move(reader.copies);
-    place = std::move(reader.place);
     reading.check();
   }
-  InputFile file;
+  Impl(const std::string& path, std::string_view bytes) {
+    SavedObjects saved = read_zip(path, bytes);
+    const Node& root = saved.pickle.nodes[saved.pickle.root];
+    if (root.kind == PickleKind::dict && root.items.empty()) return;
+    take(path, std::move(saved), bytes.size());
+  }
+  void take(const std::string& path, SavedObjects saved, std::size_t bytes) {
+    StateReader reader(path, std::move(saved), 4 * bytes);
+    reader.read();
+    tensors = std::move(reader.tensors);
+    copies = reader.take_copies();
+    place = std::move(reader.place);
+  }
+  std::unique_ptr<InputFile> file;  // null: it is in another one
   TensorViews tensors;
-  std::vector<std::vector<unsigned char>> copies;  // of tensors that are not row-major in the file
+  std::list<std::vector<unsigned char>> copies;  // of tensors that are not row-major in the file
   std::string place;
 };
 
 TorchFile::TorchFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+TorchFile::TorchFile(const std::string& path, std::string_view bytes)
+    : impl_(std::make_unique<Impl>(path, bytes)) {}
 TorchFile::~TorchFile() = default;
 const TensorViews& TorchFile::tensors() const {
   return impl_->tensors;
 }
 MappedFile::Reading TorchFile::reading() const {
-  return MappedFile::Reading(impl_->file.mapped());
+  return MappedFile::Reading(impl_->file->mapped());
 }
 const std::string& TorchFile::place() const {
   return impl_->place;

@@ -2,6 +2,7 @@
 // Reads weights of PyTorch without Python, torch or running any code of the file.
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "io/safetensors.h"
 
@@ -23,6 +24,9 @@ bool is_torch_file(const std::string& path);
 class TorchFile {
  public:
   explicit TorchFile(const std::string& path);
+  /// The file that another one, at `path`, holds as `bytes`, which must outlive it. It may be
+  /// empty of tensors, and reading() is the caller's.
+  TorchFile(const std::string& path, std::string_view bytes);
   ~TorchFile();
   TorchFile(const TorchFile&) = delete;
   TorchFile& operator=(const TorchFile&) = delete;

@@ -27,6 +27,7 @@ Conv::Conv(int64_t in, int64_t out, const ConvOptions& options) : options_(optio
       options_.output_padding.push_back(
           transposed ? options.stride[d] + 2 * padding[d] - options.kernel[d] : 0);
   }
+  if (options.dilation.empty()) options_.dilation = Sizes(options.stride.size(), 1);
   Sizes shape{transposed ? in : out, (transposed ? out : in) / options.groups};
   shape.insert(shape.end(), options.kernel.begin(), options.kernel.end());
   weight = register_parameter("weight", torch::empty(shape));
@@ -43,9 +44,8 @@ Conv::Conv(int64_t in, int64_t out, const ConvOptions& options) : options_(optio
 
 at::Tensor Conv::forward(const at::Tensor& x) {
   const auto& o = options_;
-  const Sizes dilation(o.stride.size(), 1);
   return ops::convolution(
-      x, weight, bias, {o.stride, o.padding, dilation, o.transposed, o.output_padding, o.groups});
+      x, weight, bias, {o.stride, o.padding, o.dilation, o.transposed, o.output_padding, o.groups});
 }
 
 void Conv::rescale(const at::Tensor& scale, const at::Tensor& shift) {

@@ -19,7 +19,8 @@ struct ConvOptions {
   /// Kaiming's normal distribution for a leaky ReLU of this slope, biases 0; else torch's.
   std::optional<double> he_slope = {};
   Sizes output_padding =
-      {};  // of a transposed one; empty: so that it multiplies sides by its stride
+      {};               // of a transposed one; empty: so that it multiplies sides by its stride
+  Sizes dilation = {};  // empty: 1
 };
 
 /// torch.nn.Conv2d, Conv3d, ConvTranspose2d and ConvTranspose3d.

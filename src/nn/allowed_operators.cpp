@@ -2,11 +2,11 @@
 // flow. No files, no processes, no devices' streams; none that reads or writes beyond its tensors
 // where sizes don't fit, as far as models of images do without. Names of PyTorch 2.11's and 2.15's
 // native_functions.yaml and torch/csrc/jit.
-#include "inference/imported/script_operators.h"
+#include "nn/allowed_operators.h"
 
 #include <unordered_set>
 
-namespace cytra::inference {
+namespace cytra::nn {
 namespace {
 
 constexpr const char* kTensorOperators =
@@ -75,7 +75,8 @@ constexpr const char* kTensorOperators =
     "islower isnan isneginf isnumeric isposinf isprintable isreal isspace istft istitle isupper "
     "item items join kaiser_window keys kl_div kron kthvalue l1_loss layer_norm lcm lcm_ ldexp "
     "ldexp_ le le_ leaky_relu leaky_relu_ len lerp lerp_ less less_ less_equal less_equal_ "
-    "lgamma lgamma_ lift lift_fresh linalg_cholesky linalg_cholesky_ex linalg_cond linalg_cross "
+    "lgamma lgamma_ lift lift_fresh lift_fresh_copy linalg_cholesky linalg_cholesky_ex linalg_cond "
+    "linalg_cross "
     "linalg_det linalg_diagonal linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh "
     "linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_lu linalg_lu_factor "
     "linalg_lu_factor_ex linalg_lu_solve linalg_matmul linalg_matrix_exp linalg_matrix_norm "
@@ -193,4 +194,4 @@ bool is_allowed_operator(std::string_view library, std::string_view name) {
   return library == "torchvision" && detection.count(name) != 0;
 }
 
-}  // namespace cytra::inference
+}  // namespace cytra::nn

@@ -1,0 +1,783 @@
+// Part of nn/exported/graph.h: what each call of a graph becomes.
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "nn/blocks/layers.h"
+#include "nn/dropout.h"
+#include "nn/exported/graph.h"
+#include "nn/exported/modes.h"
+#include "ops/conv/conv.h"
+#include "ops/norm/norm.h"
+
+namespace cytra::nn {
+
+/// Makes the steps, one call after the other.
+class ExportedCompiler {
+ public:
+  ExportedCompiler(const io::ExportedGraph& graph,
+                   torch::nn::Module& root,
+                   const ExportedSteps::FindTensor& tensor,
+                   ExportedSteps& to)
+      : graph_(graph), root_(root), tensor_(tensor), to_(to) {}
+
+  void compile() {
+    for (const io::ExportedInput& input : graph_.inputs) add_input(input);
+    if (to_.image_ < 0) throw DataError("forward() takes no image");
+    read_calls();
+    for (std::size_t i = 0; i < calls_.size(); ++i) add(i);
+    register_rest();
+    for (const io::ExportedOutput& output : graph_.outputs) add_output(output);
+    note_last_reads();
+    to_.find_segments();
+    say_what_stays();
+  }
+
+ private:
+  using Input = io::ExportedInput;
+  /// A call with its operator; none for a function of numbers.
+  struct Call {
+    const io::ExportedCall* source;
+    std::optional<OperatorCall> op;
+    std::vector<int> reads, writes;
+    bool is_done = false;
+  };
+  /// A tensor of the file.
+  struct Tensor {
+    Input::Kind kind;
+    std::string name;
+    bool is_persistent = true;
+    at::Tensor tensor;  // as it is registered
+  };
+
+  [[noreturn]] static void refuse_call(const io::ExportedCall& call, const std::string& what) {
+    throw DataError(fmt::format("{}{}: {}",
+                                printable(call.target),
+                                call.place.empty() ? "" : " in " + printable(call.place),
+                                what));
+  }
+
+  int number_of(const std::string& name) const {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end())
+      throw DataError(fmt::format("the value '{}' is used before it is made", printable(name)));
+    return found->second;
+  }
+  int new_number(const std::string& name) {
+    const auto number = static_cast<int>(to_.initial_.size());
+    if (!name.empty() && !numbers_.emplace(name, number).second)
+      throw DataError(fmt::format("the value '{}' is made twice", printable(name)));
+    to_.initial_.emplace_back();
+    return number;
+  }
+
+  void add_input(const Input& input) {
+    if (input.kind == Input::Kind::user) {
+      if (to_.image_ >= 0) throw DataError("forward() takes several tensors, expected one image");
+      to_.image_ = new_number(input.value);
+      return;
+    }
+    const auto alias = graph_.aliases.find(input.target);
+    const std::string& name = alias == graph_.aliases.end() ? input.target : alias->second;
+    const auto same = named_.find(name);
+    if (same != named_.end()) {  // a tensor that modules share
+      if (!numbers_.emplace(input.value, same->second).second)
+        throw DataError(fmt::format("the value '{}' is made twice", printable(input.value)));
+      return;
+    }
+    const int number = new_number(input.value);
+    named_[name] = number;
+    tensors_[number] = {input.kind, name, input.is_persistent, {}};
+  }
+
+  void read_calls() {
+    for (const io::ExportedCall& call : graph_.calls) {
+      Call read{&call, {}, {}, {}};
+      std::set<int> reads;
+      const auto note = [&](const std::string& name) {
+        const int number = number_of(name);
+        reads.insert(number);
+        return number;
+      };
+      try {
+        if (starts_with(call.target, "torch.ops.aten.sym_constrain_range")) continue;
+        if (is_symbol_function(call.target)) {
+          for (const io::ExportedArgument& input : call.inputs)
+            if (input.kind == io::ExportedArgument::Kind::value) note(input.text);
+        } else {
+          read.op.emplace(call, note);
+        }
+        for (const io::ExportedArgument& output : call.outputs) add_results(output, read);
+      } catch (const DataError& error) {
+        refuse_call(call, error.what());
+      }
+      read.reads.assign(reads.begin(), reads.end());
+      for (const int number : read.reads) readers_[number].push_back(calls_.size());
+      for (const int number : read.writes)
+        if (number >= 0) makers_[number] = calls_.size();
+      calls_.push_back(std::move(read));
+    }
+    for (const io::ExportedOutput& output : graph_.outputs)
+      if (output.argument.kind == io::ExportedArgument::Kind::value)
+        results_.insert(number_of(output.argument.text));
+  }
+  void add_results(const io::ExportedArgument& output, Call& call) {
+    using Kind = io::ExportedArgument::Kind;
+    if (output.kind == Kind::value) {
+      call.writes.push_back(new_number(output.text));
+    } else if (output.kind == Kind::list) {
+      is_list_result_.insert(calls_.size());
+      for (const io::ExportedArgument& item : output.items) add_results(item, call);
+    } else {
+      call.writes.push_back(-1);
+    }
+  }
+
+  // --- which layer or operation a call becomes -------------------------------------------------
+
+  void add(std::size_t index) {
+    Call& call = calls_[index];
+    if (call.is_done) return;
+    try {
+      if (!call.op) return add_symbol(call);
+      if (drop_count(call)) return;
+      keep_norms_whole(call);
+      if (add_convolution(call) || add_norm(index) || add_dropout(call) || add_noise(call) ||
+          add_activation(index))
+        return;
+      add_operator(index);
+    } catch (const DataError& error) {
+      refuse_call(*call.source, error.what());
+    }
+  }
+
+  /// The number that a value has now: an operation in place may have become one that makes another.
+  int now(int number) const {
+    const auto found = replaced_.find(number);
+    return found == replaced_.end() ? number : now(found->second);
+  }
+  /// The tensor of the file that a value is; null: it is computed.
+  const Tensor* tensor_at(int number) const {
+    const auto found = tensors_.find(number);
+    return found == tensors_.end() ? nullptr : &found->second;
+  }
+
+  ExportedStep& push(const Call& call,
+                     std::function<void(Values&)> run,
+                     std::vector<int> reads,
+                     std::vector<int> writes) {
+    for (int& number : reads) number = now(number);
+    ExportedStep step{std::move(run), std::move(reads), std::move(writes), {}, ""};
+    step.name =
+        call.source->target + (call.source->place.empty() ? "" : " in " + call.source->place);
+    to_.steps_.push_back(std::move(step));
+    return to_.steps_.back();
+  }
+
+  void add_symbol(const Call& call) {
+    std::vector<ArgumentSource> sources;
+    for (const io::ExportedArgument& input : call.source->inputs) {
+      ArgumentSource source;
+      using Kind = io::ExportedArgument::Kind;
+      if (input.kind == Kind::value) source.value = number_of(input.text);
+      if (input.kind == Kind::integer) source.constant = input.integer;
+      if (input.kind == Kind::real) source.constant = input.real;
+      if (input.kind == Kind::boolean) source.constant = input.integer != 0;
+      sources.push_back(std::move(source));
+    }
+    if (call.writes.size() != 1 || call.writes[0] < 0) throw DataError("it gives no number");
+    push(
+        call,
+        [sources, function = call.source->target, to = call.writes[0]](Values& values) {
+          std::vector<c10::IValue> inputs;
+          for (const ArgumentSource& source : sources)
+            inputs.push_back(source.value >= 0 ? values[static_cast<std::size_t>(source.value)]
+                                               : source.constant);
+          values[static_cast<std::size_t>(to)] = compute_symbol(function, inputs);
+        },
+        call.reads,
+        call.writes)
+        .gives_numbers = true;
+  }
+
+  /// A batch norm's count of batches, which the layer does itself, and evaluation does not.
+  bool drop_count(const Call& call) {
+    if (call.op->short_name() != "add_" || call.op->value("self") < 0) return false;
+    const int self = now(call.op->value("self"));
+    const Tensor* const buffer = tensor_at(self);
+    if (buffer == nullptr || buffer->kind != Input::Kind::buffer ||
+        !ends_with(buffer->name, "num_batches_tracked"))
+      return false;
+    replaced_[call.writes.at(0)] = self;
+    return true;
+  }
+
+  bool is_of_training_mode() const {
+    if (!is_of_training_mode_) {
+      bool any = false;
+      for (const Call& call : calls_) any = any || (call.op && trains(*call.op));
+      is_of_training_mode_ = any;
+    }
+    return *is_of_training_mode_;
+  }
+  /// Whether a call follows train() and eval().
+  bool follows(const Call& call) const {
+    return has_mode(*call.op) && (trains(*call.op) || !is_of_training_mode());
+  }
+
+  std::optional<std::string> parameter_name(int number, const std::string& last) const {
+    const Tensor* const tensor = number < 0 ? nullptr : tensor_at(number);
+    if (tensor == nullptr || tensor->kind == Input::Kind::constant) return {};
+    if (!ends_with(tensor->name, "." + last)) return {};
+    return tensor->name.substr(0, tensor->name.size() - last.size() - 1);
+  }
+  /// Whether all readers of a value call this operator.
+  bool is_read_by(int number, const std::string& op) const {
+    const auto found = readers_.find(number);
+    return found != readers_.end() &&
+           std::all_of(found->second.begin(), found->second.end(), [&](std::size_t reader) {
+             return calls_[reader].op && calls_[reader].op->short_name() == op;
+           });
+  }
+
+  /// The layer at `name`: the one that is there with the same options, or a new one; null where
+  /// something else has the name.
+  template <class L>
+  std::shared_ptr<L> layer_at(const std::string& name,
+                              const std::string& options,
+                              const std::function<std::shared_ptr<L>()>& make) {
+    const auto found = layers_.find(name);
+    if (found != layers_.end()) {
+      return found->second.second == options ? std::dynamic_pointer_cast<L>(found->second.first)
+                                             : nullptr;
+    }
+    torch::nn::Module& parent = parent_of(root_, name);
+    const std::string last = name.substr(name.rfind('.') + 1);
+    if (parent.named_children().contains(last) || last.empty()) return nullptr;
+    auto layer = parent.register_module(last, make());
+    layers_[name] = {layer, options};
+    return layer;
+  }
+  /// Puts the file's values into a layer's tensor, which then is the graph's.
+  void adopt(at::Tensor& into, int number) {
+    Tensor& tensor = tensors_.at(number);
+    if (tensor.tensor.defined()) return;
+    into.set_data(values_of(tensor));
+    tensor.tensor = into;
+    to_.initial_[static_cast<std::size_t>(number)] = into;
+  }
+  at::Tensor values_of(const Tensor& tensor) const {
+    at::Tensor values = tensor_(tensor.name);
+    if (!values.defined())
+      throw DataError(fmt::format("the file has no tensor '{}'", printable(tensor.name)));
+    return values;
+  }
+
+  bool add_convolution(const Call& call) {
+    static const std::map<std::string, std::size_t> known{
+        {"conv2d", 2}, {"conv3d", 3}, {"conv_transpose2d", 2}, {"conv_transpose3d", 3}};
+    const OperatorCall& op = *call.op;
+    const auto dims = known.find(op.short_name());
+    if (dims == known.end() || op.overload() == "padding") return false;
+    const std::size_t count = dims->second;
+    const bool transposed = starts_with(op.short_name(), "conv_transpose");
+    const auto stride = op.whole_numbers("stride", count);
+    const auto padding = op.whole_numbers("padding", count);
+    const auto dilation = op.whole_numbers("dilation", count);
+    const auto output_padding =
+        transposed ? op.whole_numbers("output_padding", count) : Sizes(count, 0);
+    const auto groups = op.whole("groups");
+    const int x = op.value("input"), w = op.value("weight"), b = op.value("bias");
+    if (!stride || !padding || !dilation || !output_padding || !groups || x < 0 || w < 0)
+      return false;
+    if (auto layer = convolution_layer(
+            call,
+            {{}, *stride, b >= 0, transposed, *padding, *groups, {}, *output_padding, *dilation})) {
+      push(
+          call,
+          [layer, from = now(x), to = call.writes.at(0)](Values& values) {
+            at(values, to) = nn::call(*layer, at(values, from).toTensor());
+          },
+          {x},
+          call.writes);
+      return true;
+    }
+    push(
+        call,
+        [=, from = now(x), weight = now(w), bias = b < 0 ? -1 : now(b), to = call.writes.at(0)](
+            Values& values) {
+          at(values, to) = ops::convolution(
+              at(values, from).toTensor(),
+              at(values, weight).toTensor(),
+              bias < 0 ? at::Tensor() : at(values, bias).toTensor(),
+              {*stride, *padding, *dilation, transposed, *output_padding, *groups});
+        },
+        call.reads,
+        call.writes);
+    return true;
+  }
+  /// The layer of a convolution whose weights nothing else reads; null: it is none.
+  std::shared_ptr<Conv> convolution_layer(const Call& call, ConvOptions options) {
+    const int w = call.op->value("weight"), b = call.op->value("bias");
+    const auto name = parameter_name(w, "weight");
+    if (!name || !is_read_by(w, call.op->short_name())) return nullptr;
+    if (b >= 0 && (parameter_name(b, "bias") != name || !is_read_by(b, call.op->short_name())))
+      return nullptr;
+    const at::Tensor weight = values_of(tensors_.at(w));
+    if (weight.dim() != static_cast<int64_t>(options.stride.size()) + 2 || options.groups < 1)
+      throw DataError("its weights have another number of dimensions");
+    options.kernel = weight.sizes().slice(2).vec();
+    const int64_t in = options.transposed ? weight.size(0) : weight.size(1) * options.groups;
+    const int64_t out = options.transposed ? weight.size(1) * options.groups : weight.size(0);
+    const std::string text = fmt::format("{} {} {} {} {} {} {}",
+                                         fmt::join(options.stride, ","),
+                                         fmt::join(options.padding, ","),
+                                         fmt::join(options.dilation, ","),
+                                         fmt::join(options.output_padding, ","),
+                                         options.groups,
+                                         options.transposed,
+                                         options.bias);
+    auto layer =
+        layer_at<Conv>(*name, text, [&] { return std::make_shared<Conv>(in, out, options); });
+    if (layer == nullptr) return nullptr;
+    adopt(layer->weight, w);
+    if (b >= 0) adopt(layer->bias, b);
+    return layer;
+  }
+
+  /// What follows a value and can be computed with it.
+  struct Following {
+    ops::Activation activation;
+    std::size_t call = 0;
+    bool is_there = false;
+  };
+  /// The activation of a value that is its only reader, or changes it in place before any other.
+  Following following(int number) const {
+    const auto found = readers_.find(number);
+    if (found == readers_.end()) return {};
+    const std::size_t first = found->second.front();
+    const Call& call = calls_[first];
+    if (!call.op || call.reads.size() != 1 || call.writes.size() != 1) return {};
+    const auto activation = activation_of(*call.op);
+    if (!activation) return {};
+    const bool is_only = found->second.size() == 1 && results_.count(number) == 0;
+    if (!is_only && !call.op->changes_first()) return {};
+    return {*activation, first, true};
+  }
+  /// Computes the activation after the call's result, too. Returns it.
+  ops::Activation take_following(const Call& call) {
+    const Following next = following(call.writes.at(0));
+    if (!next.is_there) return {};
+    calls_[next.call].is_done = true;
+    replaced_[calls_[next.call].writes[0]] = call.writes[0];
+    return next.activation;
+  }
+
+  using Normalise = std::function<at::Tensor(const at::Tensor& x, const Values& values)>;
+
+  bool add_norm(std::size_t index) {
+    Call& call = calls_[index];
+    const OperatorCall& op = *call.op;
+    const std::string name = op.short_name();
+    if (name != "batch_norm" && name != "instance_norm" && name != "group_norm" &&
+        name != "layer_norm")
+      return false;
+    const int x = op.value("input");
+    const auto eps = op.real("eps");
+    if (!eps || x < 0) return false;
+    const auto tensor_or_none = [](const Values& values, int number) {
+      return number < 0 ? at::Tensor() : values[static_cast<std::size_t>(number)].toTensor();
+    };
+    const int w = op.value("weight") < 0 ? -1 : now(op.value("weight"));
+    const int b = op.value("bias") < 0 ? -1 : now(op.value("bias"));
+    if (name == "batch_norm") {
+      const std::shared_ptr<Norm> layer = batch_norm_layer(call, *eps);
+      if (layer == nullptr) return false;
+      push_norm(call,
+                x,
+                [layer](const at::Tensor& image, const ops::Activation& activation, const Values&) {
+                  return nn::call(*layer, image, activation);
+                });
+      return true;
+    }
+    if (name == "instance_norm") {
+      if (op.value("running_mean") >= 0 || !op.flag("use_input_stats").value_or(false))
+        return false;
+      push_norm(
+          call,
+          x,
+          [=](const at::Tensor& image, const ops::Activation& activation, const Values& values) {
+            return ops::instance_norm(
+                image, tensor_or_none(values, w), tensor_or_none(values, b), *eps, activation);
+          });
+      return true;
+    }
+    if (name == "group_norm") {
+      const auto groups = op.whole("num_groups");
+      if (!groups) return false;
+      push_norm(
+          call,
+          x,
+          [=](const at::Tensor& image, const ops::Activation& activation, const Values& values) {
+            return ops::group_norm(image,
+                                   *groups,
+                                   tensor_or_none(values, w),
+                                   tensor_or_none(values, b),
+                                   *eps,
+                                   activation);
+          });
+      return true;
+    }
+    const ArgumentSource& shape = op.argument("normalized_shape");
+    if (!shape.is_constant() || !shape.constant.isIntList()) return false;
+    push_norm(
+        call,
+        x,
+        [=, sides = shape.constant.toIntVector()](
+            const at::Tensor& image, const ops::Activation& activation, const Values& values) {
+          return ops::layer_norm(
+              image, sides, tensor_or_none(values, w), tensor_or_none(values, b), *eps, activation);
+        });
+    return true;
+  }
+
+  template <class Run>
+  void push_norm(Call& call, int x, Run run) {
+    const ops::Activation activation = take_following(call);
+    const int to = call.writes.at(0);
+    norms_.insert(to);
+    push(
+        call,
+        [run = std::move(run), activation, from = now(x), to](Values& values) {
+          at(values, to) = run(at(values, from).toTensor(), activation, values);
+        },
+        call.reads,
+        call.writes);
+  }
+
+  /// The layer of a batch norm with running statistics that follows train() and eval(); null: it
+  /// is none.
+  std::shared_ptr<Norm> batch_norm_layer(const Call& call, double eps) {
+    const OperatorCall& op = *call.op;
+    const int mean = op.value("running_mean"), variance = op.value("running_var");
+    const int w = op.value("weight"), b = op.value("bias");
+    const auto name = parameter_name(mean, "running_mean");
+    const auto momentum = op.real("momentum");
+    if (!name || !momentum || parameter_name(variance, "running_var") != name || !follows(call))
+      return nullptr;
+    if ((w < 0) != (b < 0)) return nullptr;
+    if (w >= 0 && (parameter_name(w, "weight") != name || parameter_name(b, "bias") != name))
+      return nullptr;
+    NormOptions options;
+    options.kind = "batch";
+    options.affine = w >= 0;
+    options.eps = eps;
+    options.momentum = *momentum;
+    const int64_t channels = values_of(tensors_.at(mean)).numel();
+    auto layer = layer_at<Norm>(*name, fmt::format("{} {} {}", eps, *momentum, w >= 0), [&] {
+      return std::make_shared<Norm>(options, channels);
+    });
+    if (layer == nullptr) return nullptr;
+    if (w >= 0) {
+      adopt(layer->weight, w);
+      adopt(layer->bias, b);
+    }
+    auto buffers = layer->named_buffers(false);
+    adopt(buffers["running_mean"], mean);
+    adopt(buffers["running_var"], variance);
+    const auto batches = named_.find(*name + ".num_batches_tracked");
+    if (batches != named_.end()) adopt(buffers["num_batches_tracked"], batches->second);
+    return layer;
+  }
+
+  bool add_dropout(Call& call) {
+    const OperatorCall& op = *call.op;
+    const std::string name = op.short_name();
+    const bool of_channels = starts_with(name, "feature_dropout");
+    if ((!of_channels && !starts_with(name, "dropout")) || !follows(call)) return false;
+    const auto p = op.real("p");
+    if (!p) return false;
+    const int x = op.value("input");
+    if (*p == 0) {
+      replaced_[call.writes.at(0)] = now(x);
+      return true;
+    }
+    if (!(*p > 0 && *p <= 1)) throw DataError("a dropout of another share than 0 to 1");
+    const std::string at_name = fmt::format("dropout_{}", dropouts_++);
+    auto layer =
+        layer_at<Dropout>(at_name, "", [&] { return std::make_shared<Dropout>(*p, of_channels); });
+    if (layer == nullptr) return false;
+    const int to = call.writes.at(0);
+    push(
+        call,
+        [layer, from = now(x), to](Values& values) {
+          at(values, to) = nn::call(*layer, at(values, from).toTensor());
+        },
+        call.reads,
+        call.writes);
+    if (op.changes_first()) replaced_[x] = to;
+    return true;
+  }
+
+  /// bernoulli_(p) and bernoulli(x, p): p in evaluation.
+  bool add_noise(Call& call) {
+    const OperatorCall& op = *call.op;
+    if ((op.short_name() != "bernoulli_" || op.overload() != "float") &&
+        (op.short_name() != "bernoulli" || op.overload() != "p"))
+      return false;
+    const auto p = op.real("p");
+    if (!p) return false;
+    const int x = op.value("self"), to = call.writes.at(0);
+    push(
+        call,
+        [this_root = &root_, from = now(x), to, p = *p, in_place = op.changes_first()](
+            Values& values) {
+          const at::Tensor& target = at(values, from).toTensor();
+          if (drops(1 - p, this_root->is_training())) {
+            at(values, to) = in_place ? at::Tensor(target).bernoulli_(p) : target.bernoulli(p);
+          } else {
+            at(values, to) = in_place ? at::Tensor(target).fill_(p) : at::full_like(target, p);
+          }
+        },
+        call.reads,
+        call.writes)
+        .changes_values = op.changes_first();
+    return true;
+  }
+
+  /// An activation of a result that nothing else needs: in its memory where the derivative allows.
+  bool add_activation(std::size_t index) {
+    Call& call = calls_[index];
+    if (call.reads.size() != 1 || call.writes.size() != 1) return false;
+    const auto activation = activation_of(*call.op);
+    if (!activation) return false;
+    using A = ops::Activation;
+    const int x = call.reads[0], to = call.writes[0];
+    const auto maker = makers_.find(x);
+    static const std::set<std::string> kKeepNoResult{
+        "add", "sub", "cat", "conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"};
+    const bool is_only = readers_.at(x).size() == 1 && results_.count(x) == 0;
+    const bool is_free = is_only && maker != makers_.end() && calls_[maker->second].op &&
+                         kKeepNoResult.count(calls_[maker->second].op->short_name()) > 0 &&
+                         norms_.count(now(x)) == 0;
+    const bool can_change = activation->kind == A::kRelu ||
+                            (activation->kind == A::kLeakyRelu && activation->slope >= 0);
+    const bool is_in_place = call.op->changes_first();
+    if (is_in_place && !(is_free && can_change) && norms_.count(now(x)) == 0) return false;
+    push(
+        call,
+        [a = *activation, from = now(x), to, in_place = is_free && can_change](Values& values) {
+          at::Tensor input = at(values, from).toTensor();
+          if (!in_place) {
+            at(values, to) = ops::activate(input, a);
+          } else {
+            at(values, to) =
+                a.kind == A::kRelu ? at::relu_(input) : at::leaky_relu_(input, a.slope);
+          }
+        },
+        call.reads,
+        call.writes);
+    if (is_in_place) replaced_[x] = to;
+    return true;
+  }
+
+  /// What would change a norm's result in place makes another: the result may be kept for the
+  /// backward pass.
+  void keep_norms_whole(Call& call) {
+    OperatorCall& op = *call.op;
+    const int x = first_value(call);
+    if (!op.changes_first() || x < 0 || norms_.count(now(x)) == 0 || activation_of(op)) return;
+    std::string name = op.name();
+    name.pop_back();
+    op.become(name);
+    is_replacing_.insert(&call);
+  }
+  static int first_value(const Call& call) {
+    for (const char* name : {"self", "input"})
+      if (call.op->has(name)) return call.op->value(name);
+    return -1;
+  }
+
+  void add_operator(std::size_t index) {
+    Call& call = calls_[index];
+    OperatorCall op = *call.op;
+    const std::string short_name = op.short_name();
+    std::string mode_argument = follows(call) ? training_argument(op) : "";
+    std::optional<OperatorCall> in_training, in_evaluation;
+    if (!mode_argument.empty()) {
+      in_training = op;
+      in_training->set(mode_argument, true);
+      in_evaluation = op;
+      in_evaluation->set(mode_argument, false);
+    } else if (short_name == "scaled_dot_product_attention") {
+      if (op.real("dropout_p").value_or(0) > 0) {
+        in_training = op;
+        in_evaluation = op;
+        in_evaluation->set("dropout_p", 0.0);
+      }
+    } else if (is_random(op)) {
+      random_.insert(short_name);
+    }
+    op.rename_values([this](int number) { return now(number); });
+    if (in_training) {
+      in_training->rename_values([this](int number) { return now(number); });
+      in_evaluation->rename_values([this](int number) { return now(number); });
+    }
+    const bool is_list = is_list_result_.count(index) > 0;
+    push(
+        call,
+        [op,
+         in_training,
+         in_evaluation,
+         root = &root_,
+         steps = &to_,
+         is_list,
+         writes = call.writes](Values& values) {
+          torch::jit::Stack stack;
+          const OperatorCall& chosen =
+              !in_training ? op : (root->is_training() ? *in_training : *in_evaluation);
+          chosen.run(values, steps->device(), stack);
+          store(stack, is_list, writes, values);
+        },
+        call.reads,
+        call.writes)
+        .changes_values = op.changes_first();
+    to_.steps_.back().gives_numbers = starts_with(short_name, "sym_");
+    if (is_replacing_.count(&call) > 0) replaced_[first_value(call)] = call.writes.at(0);
+  }
+
+  static void store(torch::jit::Stack& stack,
+                    bool is_list,
+                    const std::vector<int>& writes,
+                    Values& values) {
+    if (is_list) {
+      if (stack.size() != 1 || !stack[0].isTensorList())
+        throw DataError("it gives no list of tensors");
+      const std::vector<at::Tensor> tensors = stack[0].toTensorVector();
+      if (tensors.size() != writes.size())
+        throw DataError(
+            fmt::format("it gives {} tensors, expected {}", tensors.size(), writes.size()));
+      for (std::size_t i = 0; i < writes.size(); ++i)
+        if (writes[i] >= 0) at(values, writes[i]) = tensors[i];
+      return;
+    }
+    if (stack.size() < writes.size()) throw DataError("it gives fewer results than expected");
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      if (writes[i] >= 0) at(values, writes[i]) = std::move(stack[i]);
+  }
+
+  // --- the tensors that no layer has taken ------------------------------------------------------
+
+  void register_rest() {
+    auto constants = std::make_shared<torch::nn::Module>();
+    int64_t count = 0;
+    for (auto& [number, tensor] : tensors_) {
+      if (tensor.tensor.defined()) continue;
+      if (tensor.kind == Input::Kind::constant || !tensor.is_persistent) {
+        tensor.tensor =
+            constants->register_buffer(fmt::format("constant_{}", count++), values_of(tensor));
+      } else {
+        tensor.tensor = register_tensor(tensor);
+      }
+      to_.initial_[static_cast<std::size_t>(number)] = tensor.tensor;
+    }
+    for (auto& [number, tensor] : tensors_)
+      if (tensor.kind == Input::Kind::parameter && !to_.first_parameter_.defined())
+        to_.first_parameter_ = tensor.tensor;
+    to_.constants_ = std::move(constants);
+  }
+  at::Tensor register_tensor(const Tensor& tensor) {
+    const at::Tensor values = values_of(tensor);
+    torch::nn::Module& parent = parent_of(root_, tensor.name);
+    const std::string last = tensor.name.substr(tensor.name.rfind('.') + 1);
+    if (last.empty() || parent.named_parameters(false).contains(last) ||
+        parent.named_buffers(false).contains(last))
+      throw DataError(fmt::format("two tensors have the name '{}'", printable(tensor.name)));
+    if (tensor.kind == Input::Kind::parameter && values.is_floating_point())
+      return parent.register_parameter(last, values);
+    return parent.register_buffer(last, values);
+  }
+
+  void add_output(const io::ExportedOutput& output) {
+    using Kind = io::ExportedArgument::Kind;
+    if (!output.buffer.empty()) {
+      const auto buffer = named_.find(output.buffer);
+      if (buffer != named_.end())
+        to_.mutations_.emplace_back(buffer->second, now(number_of(output.argument.text)));
+      return;
+    }
+    if (output.argument.kind == Kind::none) return;
+    if (output.argument.kind != Kind::value)
+      throw DataError("forward() gives something else than tensors");
+    to_.results_.push_back(now(number_of(output.argument.text)));
+  }
+
+  void note_last_reads() {
+    std::set<int> needed(to_.results_.begin(), to_.results_.end());
+    for (const auto& [buffer, content] : to_.mutations_) needed.insert(content);
+    for (const auto& [number, tensor] : tensors_) needed.insert(number);
+    for (auto step = to_.steps_.rbegin(); step != to_.steps_.rend(); ++step) {
+      for (const int number : step->reads)
+        if (needed.insert(number).second) step->last.push_back(number);
+      for (const int number : step->writes)
+        if (number >= 0 && needed.count(number) == 0) step->last.push_back(number);
+    }
+  }
+
+  void say_what_stays() {
+    int64_t with_mode = 0, frozen = 0;
+    for (const Call& call : calls_) {
+      if (!call.op || !has_mode(*call.op)) continue;
+      ++with_mode;
+      frozen += call.op->short_name() == "batch_norm" && !follows(call) ? 1 : 0;
+    }
+    if (with_mode > 0 && !is_of_training_mode())
+      to_.remarks_.emplace_back(
+          "it was exported in evaluation mode: what its Python does in training alone is not in "
+          "the "
+          "file; dropouts and batch norms that are there train");
+    if (frozen > 0)
+      to_.remarks_.push_back(fmt::format("{} batch norms are frozen in the file", frozen));
+    if (!random_.empty())
+      to_.remarks_.push_back(
+          fmt::format("it draws random numbers in evaluation, too ({})", fmt::join(random_, ", ")));
+  }
+
+  static c10::IValue& at(Values& values, int number) {
+    return values[static_cast<std::size_t>(number)];
+  }
+
+  const io::ExportedGraph& graph_;
+  torch::nn::Module& root_;
+  const ExportedSteps::FindTensor& tensor_;
+  ExportedSteps& to_;
+  std::vector<Call> calls_;
+  std::map<std::string, int> numbers_;
+  std::map<int, Tensor> tensors_;
+  std::map<std::string, int> named_;  // tensors of the file
+  std::map<int, std::vector<std::size_t>> readers_;
+  std::map<int, std::size_t> makers_;
+  std::map<int, int> replaced_;
+  std::set<int> results_, norms_;
+  std::set<std::size_t> is_list_result_;
+  std::set<const Call*> is_replacing_;
+  std::map<std::string, std::pair<std::shared_ptr<torch::nn::Module>, std::string>> layers_;
+  std::set<std::string> random_;
+  int64_t dropouts_ = 0;
+  mutable std::optional<bool> is_of_training_mode_;
+};
+
+ExportedSteps::ExportedSteps(const io::ExportedGraph& graph,
+                             torch::nn::Module& root,
+                             const FindTensor& tensor)
+    : root_(root) {
+  ExportedCompiler(graph, root, tensor, *this).compile();
+}
+
+}  // namespace cytra::nn

@@ -1,0 +1,38 @@
+#include "nn/exported/file.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "io/weights/torch_file.h"
+#include "nn/weights.h"
+
+namespace cytra::nn {
+
+ExportedFile::ExportedFile(const std::string& path) {
+  if (io::is_torch_file(path)) {
+    const io::ExportedProgram program(path);
+    const auto reading = program.reading();
+    graph = program.graph();
+    text = program.graph_text();
+    reference = program.extra("cytra_reference.json");
+    for (const auto& [name, view] : program.tensors()) tensors[name] = tensor_of(view, name);
+    reading.check();
+    return;
+  }
+  const io::SafetensorsFile file(path);
+  const auto reading = file.reading();
+  const std::string own = std::string("model.") + kGraphModule;
+  const auto saved = file.tensors().find(own + "graph");
+  if (saved == file.tensors().end()) {
+    throw DataError(path +
+                    ": expected a file of torch.export.save ('net.pt2'), or a checkpoint "
+                    "that was trained of one");
+  }
+  text.assign(static_cast<const char*>(saved->second.data), saved->second.bytes);
+  graph = io::read_exported_graph(path, text);
+  for (const auto& [name, view] : file.tensors()) {
+    if (starts_with(name, "model.")) tensors[name.substr(6)] = tensor_of(view, name);
+  }
+  reading.check();
+}
+
+}  // namespace cytra::nn

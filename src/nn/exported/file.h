@@ -1,0 +1,21 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "io/weights/exported_program.h"
+
+namespace cytra::nn {
+
+/// The graph and the tensors of a file of torch.export, or of a checkpoint that was trained of one.
+struct ExportedFile {
+  /// Throws: DataError for another file; as io::ExportedProgram and io::SafetensorsFile.
+  explicit ExportedFile(const std::string& path);
+  io::ExportedGraph graph;
+  std::string text;       // the graph's, for checkpoints
+  std::string reference;  // what Python gave for an image: scripts/export_network.py; or empty
+  std::map<std::string, at::Tensor> tensors;
+};
+
+}  // namespace cytra::nn

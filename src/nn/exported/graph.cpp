@@ -1,0 +1,123 @@
+#include "nn/exported/graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "device/error.h"
+#include "nn/recompute.h"
+
+namespace cytra::nn {
+
+c10::Device ExportedSteps::device() const {
+  return first_parameter_.defined() ? first_parameter_.device() : c10::Device(c10::kCPU);
+}
+
+void ExportedSteps::run_steps(std::size_t begin, std::size_t end, Values& values) const {
+  for (std::size_t i = begin; i < end; ++i) {
+    const ExportedStep& step = steps_[i];
+    try {
+      step.run(values);
+    } catch (const DataError& error) {
+      throw DataError(step.name + ": " + error.what());
+    } catch (const c10::Error& error) {
+      if (device::is_out_of_memory(error)) throw;
+      const std::string text = error.what_without_backtrace();
+      throw DataError(fmt::format("{} does not take its inputs of this image: {}",
+                                  step.name,
+                                  text.substr(0, text.find('\n'))));
+    }
+    for (const int number : step.last) values[static_cast<std::size_t>(number)] = c10::IValue();
+  }
+}
+
+void ExportedSteps::run_again(const Segment& segment, Values& values) const {
+  Values kept = initial_;
+  for (std::size_t i = segment.begin; i < segment.end; ++i) {
+    for (const int number : steps_[i].reads) {
+      const auto at = static_cast<std::size_t>(number);
+      if (!kept[at].isNone() || values[at].isNone()) continue;
+      kept[at] = values[at].isTensor() ? without_history(values[at].toTensor()) : values[at];
+    }
+  }
+  const auto result = static_cast<std::size_t>(segment.result);
+  const at::Tensor output = checkpoint(
+      root_,
+      [&] {
+        run_steps(segment.begin, segment.end, values);
+        return values[result].toTensor();
+      },
+      [this, segment, kept = std::move(kept), result] {
+        Values again = kept;
+        run_steps(segment.begin, segment.end, again);
+        return again[result].toTensor();
+      });
+  values[result] = output;
+}
+
+std::vector<at::Tensor> ExportedSteps::run(const at::Tensor& image, bool recomputes) const {
+  Values values = initial_;
+  values[static_cast<std::size_t>(image_)] = image;
+  if (!recomputes) {
+    run_steps(0, steps_.size(), values);
+  } else {
+    for (const Segment& segment : segments_) {
+      if (segment.result < 0) {
+        run_steps(segment.begin, segment.end, values);
+      } else {
+        run_again(segment, values);
+      }
+    }
+  }
+  for (const auto& [buffer, content] : mutations_) {
+    const at::NoGradGuard no_grad;
+    at::Tensor target = initial_[static_cast<std::size_t>(buffer)].toTensor();
+    target.copy_(values[static_cast<std::size_t>(content)].toTensor());
+  }
+  std::vector<at::Tensor> results;
+  for (const int number : results_)
+    results.push_back(values[static_cast<std::size_t>(number)].toTensor());
+  return results;
+}
+
+void ExportedSteps::find_segments() {
+  const std::vector<ExportedStep>& steps = steps_;
+  std::map<int, std::size_t> made, last_read;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (const int number : steps[i].writes)
+      if (number >= 0) made[number] = i;
+    for (const int number : steps[i].reads) last_read[number] = i;
+  }
+  for (const int number : results_) last_read[number] = steps.size();
+  for (const auto& [buffer, content] : mutations_) last_read[content] = steps.size();
+  const auto longest =
+      std::max<std::size_t>(6, static_cast<std::size_t>(2 * std::sqrt(steps.size())));
+  for (std::size_t begin = 0; begin < steps.size();) {
+    std::size_t best = begin + 1;
+    int result = -1;
+    for (std::size_t end = begin + 1; end <= std::min(steps.size(), begin + longest); ++end) {
+      const ExportedStep& step = steps[end - 1];
+      const auto first = step.reads.empty() ? made.end() : made.find(step.reads.front());
+      if (step.changes_values && (first == made.end() || first->second < begin)) break;
+      int count = 0, left = -1;
+      for (std::size_t i = begin; i < end; ++i) {
+        for (const int number : steps[i].writes) {
+          const auto read = last_read.find(number);
+          if (number < 0 || steps[i].gives_numbers || read == last_read.end() || read->second < end)
+            continue;
+          ++count;
+          left = number;
+        }
+      }
+      if (count == 1 && end > begin + 1) best = end, result = left;
+    }
+    segments_.push_back({begin, best, result});
+    begin = best;
+  }
+}
+
+}  // namespace cytra::nn

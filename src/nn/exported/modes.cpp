@@ -1,0 +1,74 @@
+#include "nn/exported/modes.h"
+
+#include <map>
+#include <set>
+
+namespace cytra::nn {
+
+const char* training_argument(const OperatorCall& op) {
+  static const std::map<std::string, const char*> known{{"dropout", "train"},
+                                                        {"dropout_", "train"},
+                                                        {"feature_dropout", "train"},
+                                                        {"feature_dropout_", "train"},
+                                                        {"alpha_dropout", "train"},
+                                                        {"alpha_dropout_", "train"},
+                                                        {"feature_alpha_dropout", "train"},
+                                                        {"feature_alpha_dropout_", "train"},
+                                                        {"native_dropout", "train"},
+                                                        {"batch_norm", "training"},
+                                                        {"rrelu", "training"},
+                                                        {"rrelu_", "training"},
+                                                        {"rrelu_with_noise", "training"}};
+  const auto found = known.find(op.short_name());
+  return found == known.end() ? "" : found->second;
+}
+
+bool has_mode(const OperatorCall& op) {
+  if (op.short_name() == "batch_norm" && op.value("running_mean") < 0) return false;
+  return *training_argument(op) != '\0';
+}
+
+bool trains(const OperatorCall& op) {
+  return has_mode(op) && op.flag(training_argument(op)).value_or(false);
+}
+
+bool is_random(const OperatorCall& op) {
+  static const std::set<std::string> known{"rand",
+                                           "rand_like",
+                                           "randn",
+                                           "randn_like",
+                                           "randint",
+                                           "randint_like",
+                                           "randperm",
+                                           "bernoulli",
+                                           "bernoulli_",
+                                           "normal",
+                                           "normal_",
+                                           "uniform_",
+                                           "random_",
+                                           "multinomial",
+                                           "exponential_",
+                                           "poisson"};
+  return known.count(op.short_name()) > 0;
+}
+
+std::optional<ops::Activation> activation_of(const OperatorCall& op) {
+  using A = ops::Activation;
+  std::string name = op.short_name();
+  if (!name.empty() && name.back() == '_') name.pop_back();
+  if (name == "relu") return A{A::kRelu};
+  if (name == "silu") return A{A::kSilu};
+  if (name == "leaky_relu") {
+    if (const auto slope = op.real("negative_slope")) return A{A::kLeakyRelu, *slope};
+  } else if (name == "elu") {
+    const auto alpha = op.real("alpha");
+    if (alpha && op.real("scale") == 1.0 && op.real("input_scale") == 1.0)
+      return A{A::kElu, *alpha};
+  } else if (name == "gelu" && op.argument("approximate").constant.isString() &&
+             op.argument("approximate").constant.toStringRef() == "none") {
+    return A{A::kGelu};
+  }
+  return {};
+}
+
+}  // namespace cytra::nn

@@ -1,0 +1,75 @@
+#pragma once
+// A call of one of torch's operators, as a file of torch.export describes it. Include only from
+// .cpp files of nn.
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include "io/weights/exported_program.h"
+
+namespace cytra::nn {
+
+/// The values of a graph while it runs, by their numbers.
+using Values = std::vector<c10::IValue>;
+
+/// Where an argument comes from: a value, a constant, or a list of both.
+struct ArgumentSource {
+  int value = -1;        // its number; -1: none
+  c10::IValue constant;  // without a value and a list
+  bool is_list = false, is_device = false;
+  std::vector<ArgumentSource> items;
+  bool is_constant() const;
+};
+
+/// An operator with the sources of all its arguments, in its schema's order.
+class OperatorCall {
+ public:
+  /// `number_of` gives the number of a value by its name. Throws: DataError for an operator that is
+  /// not known or not allowed (nn/allowed_operators.h), and for arguments that its schema lacks.
+  OperatorCall(const io::ExportedCall& call,
+               const std::function<int(const std::string&)>& number_of);
+
+  /// The operator's name without its library, "conv2d", and its overload, "default" as "".
+  const std::string& name() const { return handle_.operator_name().name; }
+  std::string short_name() const { return name().substr(name().find("::") + 2); }
+  const std::string& overload() const { return handle_.operator_name().overload_name; }
+  /// Whether it changes its first argument in place.
+  bool changes_first() const;
+
+  const ArgumentSource& argument(const std::string& name) const;
+  bool has(const std::string& name) const;
+  /// The number of the value that the argument is; -1 where it is none or a constant.
+  int value(const std::string& name) const { return argument(name).value; }
+  /// Constants; nothing where the argument is computed.
+  std::optional<bool> flag(const std::string& name) const;
+  std::optional<double> real(const std::string& name) const;
+  std::optional<int64_t> whole(const std::string& name) const;
+  /// A list, in which one number stands for `count` of them.
+  std::optional<std::vector<int64_t>> whole_numbers(const std::string& name,
+                                                    std::size_t count) const;
+  void set(const std::string& name, const c10::IValue& constant);
+
+  /// Runs the operator on tensors of `device`; its results are at the end of `stack`.
+  void run(const Values& values, c10::Device device, torch::jit::Stack& stack) const;
+  /// The operator `name` with this one's arguments, which must fit its schema.
+  void become(const std::string& name);
+  /// Replaces the numbers of the values that are arguments.
+  void rename_values(const std::function<int(int)>& renamed);
+
+ private:
+  std::size_t index_of(const std::string& name) const;
+  c10::OperatorHandle handle_;
+  std::vector<ArgumentSource> arguments_;
+};
+
+/// Computes with numbers: _operator.add, math.trunc, torch.sym_max and their like.
+/// Throws: DataError where Python would fail, or for another function.
+c10::IValue compute_symbol(const std::string& function, const std::vector<c10::IValue>& inputs);
+/// Whether compute_symbol() knows a function.
+bool is_symbol_function(const std::string& function);
+
+}  // namespace cytra::nn

@@ -1,0 +1,370 @@
+// ExportedProgram: a network of one's own, written in Python, saved by torch.export.save and
+// trained and run without Python (docs/networks.md).
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "config/json.h"
+#include "config/registry.h"
+#include "nn/exported/file.h"
+#include "nn/exported/graph.h"
+#include "nn/exported/guards.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+
+namespace cytra::nn {
+namespace {
+
+constexpr int64_t kMostSide = 1024;  // find_divisor() tries all
+constexpr int64_t kMostChecked = int64_t{1} << 28;
+constexpr double kReferenceTolerance = 1e-3;  // of the largest value: sums in another order
+
+/// The factor k of a side k * symbol, as torch prints it; 1 for another one.
+int64_t factor_of(const std::string& expression) {
+  constexpr std::string_view kBegin = "Mul(Integer(";
+  if (!starts_with(expression, kBegin)) return 1;
+  int64_t factor = 0;
+  for (std::size_t i = kBegin.size(); i < expression.size() && is_digit(expression[i]); ++i)
+    factor = std::min<int64_t>(factor * 10 + expression[i] - '0', kMostSide);
+  return std::max<int64_t>(factor, 1);
+}
+
+/// The name in "Symbol('s77', positive=True, integer=True)"; empty for another expression.
+std::string symbol_in(const std::string& expression) {
+  const std::size_t begin = expression.find("Symbol('");
+  if (begin == std::string::npos) return "";
+  const std::size_t end = expression.find('\'', begin + 8);
+  return end == std::string::npos ? "" : expression.substr(begin + 8, end - begin - 8);
+}
+
+/// The names of the results, of torch's description of them: keys of a dict, else numbers; none
+/// where there is one.
+std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_t count) {
+  std::vector<std::string> names;
+  if (count < 2) return names;
+  const std::size_t begin = graph.output_tree.find("\"context\": \"[");
+  const bool is_dict = graph.output_tree.find("builtins.dict") != std::string::npos ||
+                       graph.output_tree.find("collections.OrderedDict") != std::string::npos;
+  if (is_dict && begin != std::string::npos) {
+    const std::size_t end = graph.output_tree.find("]\"", begin);
+    std::string keys = graph.output_tree.substr(begin + 13, end - begin - 13);
+    keys.erase(std::remove(keys.begin(), keys.end(), '\\'), keys.end());
+    for (std::size_t at = keys.find('"'); at != std::string::npos; at = keys.find('"', at)) {
+      const std::size_t close = keys.find('"', at + 1);
+      if (close == std::string::npos) break;
+      names.push_back(keys.substr(at + 1, close - at - 1));
+      at = close + 1;
+    }
+  }
+  if (names.size() != count) {
+    names.clear();
+    for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  }
+  return names;
+}
+
+class ExportedModel final : public Model {
+ public:
+  struct Options : ModelOptions {
+    std::string file;
+    std::optional<std::string> output;
+    std::optional<std::vector<int64_t>> divisor;
+    std::optional<int64_t> spatial_dims, in_channels, out_channels;
+    template <class V>
+    void visit(V& v) {
+      v("file",
+        file,
+        "what torch.export.save wrote (net.pt2), or a checkpoint that was trained of it",
+        config::required);
+      v("output",
+        output,
+        "the result that is trained and predicted: its key or number; null: the "
+        "first");
+      v("divisor", divisor, "sides must be multiples of it; null: as the file's conditions say");
+      v("spatial_dims", spatial_dims, "must be the file's; null: the file's");
+      v("in_channels", in_channels, "must be the file's; null: the file's");
+      v("out_channels", out_channels, "must be the file's; null: the file's");
+      ModelOptions::visit(v);
+    }
+  };
+  explicit ExportedModel(const Options& options) : Model(options), path_(options.file) {
+    const ExportedFile file(options.file);
+    try {
+      read(file, options);
+      if (!file.reference.empty())
+        check(config::parse_json(file.reference, "cytra_reference.json"));
+    } catch (const DataError& error) {
+      if (starts_with(error.what(), path_)) throw;
+      throw DataError(path_ + ": " + error.what());
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
+  std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
+    expect_sides(image);
+    std::vector<at::Tensor> results =
+        steps_->run(image.to(input_type(image)), settings.gradient_checkpointing);
+    for (at::Tensor& result : results) {
+      if (result.scalar_type() == at::kDouble) result = result.to(image.scalar_type());
+    }
+    if (!names_.empty() && first_ > 0) std::swap(results[0], results[first_]);
+    return results;
+  }
+  std::vector<std::string> output_names() const override { return names_; }
+  std::vector<int64_t> divisor() const override { return divisor_; }
+  std::vector<int64_t> fixed_size() const override { return fixed_; }
+  int64_t in_channels() const override { return in_channels_; }
+  int64_t out_channels() const override { return out_channels_; }
+  int64_t spatial_dims() const override { return spatial_dims_; }
+
+ private:
+  void read(const ExportedFile& file, const Options& options) {
+    steps_ = std::make_unique<ExportedSteps>(file.graph, *this, [&](const std::string& name) {
+      const auto found = file.tensors.find(name);
+      return found == file.tensors.end() ? at::Tensor() : found->second;
+    });
+    auto own = steps_->constants();
+    own->register_buffer(
+        "graph",
+        at::tensor(at::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(file.text.data()),
+                                         file.text.size())));
+    const std::string name(kGraphModule);
+    register_module(name.substr(0, name.size() - 1), own);
+    read_image(file.graph);
+    read_results(file.graph, options);
+    expect_as_given("spatial_dims", options.spatial_dims, spatial_dims_);
+    expect_as_given("in_channels", options.in_channels, in_channels_);
+    expect_as_given("out_channels", options.out_channels, out_channels_);
+    if (options.divisor) {
+      if (static_cast<int64_t>(options.divisor->size()) != spatial_dims_ ||
+          *std::min_element(options.divisor->begin(), options.divisor->end()) < 1)
+        throw ConfigError(fmt::format("model.divisor: expected {} numbers from 1", spatial_dims_));
+      divisor_ = *options.divisor;
+    }
+    for (const std::string& remark : steps_->remarks()) log::info("{}: {}", path_, remark);
+  }
+
+  /// Compares with what Python gave for an image of sines: scripts/export_network.py.
+  void check(const config::Node& reference) {
+    const at::NoGradGuard no_grad;
+    eval();
+    const auto sides = reference.get<std::vector<int64_t>>("image");
+    const auto expected = reference.get<std::vector<double>>("values");
+    int64_t count = 1;
+    for (const int64_t side : sides)
+      if (side < 1 || side > kMostSide || (count *= side) > kMostChecked)
+        throw DataError("its reference is of an image that is too large");
+    const at::Tensor image = at::arange(count, at::kDouble).sin().to(at::kFloat).view(sides);
+    std::vector<at::Tensor> results = forward_all(image);
+    if (!names_.empty() && first_ > 0) std::swap(results[0], results[first_]);
+    const at::Tensor values = results[0].to(at::kDouble).contiguous().flatten();
+    const int64_t step = std::max<int64_t>(1, values.numel() / 64);
+    double largest = 0, difference = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto at = static_cast<int64_t>(i) * step;
+      const double value = at < values.numel() ? values[at].item<double>() : INFINITY;
+      largest = std::max(largest, std::abs(expected[i]));
+      difference = std::max(difference, std::abs(value - expected[i]));
+    }
+    train();
+    if (!(difference <= kReferenceTolerance * std::max(largest, 1e-3))) {
+      throw DataError(fmt::format(
+          "its outputs differ from Python's by {:.2g} of {:.2g} for the image that it was checked "
+          "with: Cytra does not run this network rightly, please report it",
+          difference,
+          largest));
+    }
+    log::debug("{}: outputs equal Python's to {:.1g} of {:.2g}", path_, difference, largest);
+  }
+
+  void read_image(const io::ExportedGraph& graph) {
+    const io::ExportedShape* image = nullptr;
+    for (const io::ExportedInput& input : graph.inputs) {
+      if (input.kind != io::ExportedInput::Kind::user) continue;
+      const auto shape = graph.shapes.find(input.value);
+      if (shape != graph.shapes.end()) image = &shape->second;
+    }
+    if (image == nullptr) throw DataError("it does not say which shape its image has");
+    spatial_dims_ = static_cast<int64_t>(image->sides.size()) - 2;
+    if ((spatial_dims_ != 2 && spatial_dims_ != 3) || !image->sides[1].fixed) {
+      throw DataError(fmt::format(
+          "forward() takes a tensor of {} dimensions, expected an image (N,C,H,W) or (N,C,D,H,W) "
+          "of a given number of channels",
+          image->sides.size()));
+    }
+    in_channels_ = *image->sides[1].fixed;
+    is_double_ = image->dtype == "F64";
+    batch_ = image->sides[0].fixed;
+    guards_ = graph.guards;
+    bool is_fixed = true;
+    for (std::size_t d = 0; d < image->sides.size(); ++d) {
+      const io::ExportedSide& side = image->sides[d];
+      const auto range = graph.ranges.find(symbol_in(side.expression));
+      const int64_t factor = factor_of(side.expression);
+      ranges_.emplace_back();
+      if (range != graph.ranges.end() && !side.fixed) {
+        if (range->second.least) ranges_[d].least = *range->second.least * factor;
+        if (range->second.most && *range->second.most < kMostRange)
+          ranges_[d].most = *range->second.most * factor;
+      }
+      if (d < 2) continue;
+      is_fixed = is_fixed && side.fixed.has_value();
+      fixed_.push_back(side.fixed.value_or(0));
+      divisor_.push_back(side.fixed ? 1 : factor);
+    }
+    if (!is_fixed) {
+      for (std::size_t d = 0; d < fixed_.size(); ++d)
+        if (fixed_[d] > 0)
+          ranges_[d + 2] = {fixed_[d], fixed_[d]};  // some sides are fixed, others are not
+      fixed_.clear();
+      find_divisor();
+    }
+  }
+
+  /// The smallest number whose multiples, from the least side that the conditions allow, they all
+  /// allow.
+  void find_divisor() {
+    for (std::size_t d = 2; d < ranges_.size(); ++d) {
+      std::vector<bool> allowed(kMostSide + 1, false);
+      int64_t least = 0;
+      for (int64_t side = 1; side <= kMostSide; ++side) {
+        std::vector<int64_t> sides(ranges_.size(), side);
+        sides[0] = batch_.value_or(2);
+        sides[1] = in_channels_;
+        for (std::size_t other = 2; other < ranges_.size(); ++other)
+          if (ranges_[other].least == ranges_[other].most && ranges_[other].least)
+            sides[other] = *ranges_[other].least;
+        allowed[static_cast<std::size_t>(side)] = side % divisor_[d - 2] == 0 && are_allowed(sides);
+        if (allowed[static_cast<std::size_t>(side)] && least == 0) least = side;
+      }
+      const auto fits = [&](int64_t divisor) {
+        for (int64_t side = (least + divisor - 1) / divisor * divisor; side <= kMostSide;
+             side += divisor)
+          if (!allowed[static_cast<std::size_t>(side)]) return false;
+        return true;
+      };
+      if (ranges_[d].least && ranges_[d].least == ranges_[d].most) continue;
+      if (least == 0) throw DataError("its conditions allow no side from 1 to 1024");
+      int64_t divisor = 1;
+      while (divisor <= 256 && !fits(divisor)) ++divisor;
+      if (divisor <= 256) divisor_[d - 2] = divisor;
+    }
+  }
+  bool are_allowed(const std::vector<int64_t>& sides) const {
+    return std::all_of(guards_.begin(), guards_.end(), [&](const std::string& guard) {
+      return holds(guard, sides);
+    });
+  }
+
+  void read_results(const io::ExportedGraph& graph, const Options& options) {
+    std::vector<const io::ExportedShape*> shapes;
+    for (const io::ExportedOutput& output : graph.outputs) {
+      if (!output.buffer.empty() || output.argument.kind == io::ExportedArgument::Kind::none)
+        continue;
+      const auto shape = graph.shapes.find(output.argument.text);
+      shapes.push_back(shape == graph.shapes.end() ? nullptr : &shape->second);
+    }
+    if (shapes.empty()) throw DataError("forward() gives no tensor");
+    names_ = result_names(graph, shapes.size());
+    if (options.output && !(names_.empty() && *options.output == "0")) {
+      const auto found = std::find(names_.begin(), names_.end(), *options.output);
+      if (found == names_.end()) {
+        throw ConfigError(fmt::format("model.output: {} has no result '{}'; {}",
+                                      path_,
+                                      printable(*options.output),
+                                      names_.empty() ? std::string("it has one")
+                                                     : "expected one of " + join(names_, ", ") +
+                                                           suggestion(*options.output, names_)));
+      }
+      first_ = static_cast<std::size_t>(found - names_.begin());
+      std::swap(names_[0], names_[first_]);
+      std::swap(shapes[0], shapes[first_]);
+    }
+    const io::ExportedShape* const shape = shapes[0];
+    if (shape == nullptr || static_cast<int64_t>(shape->sides.size()) != spatial_dims_ + 2 ||
+        !shape->sides[1].fixed) {
+      throw DataError(
+          fmt::format("forward() gives a tensor of {} dimensions, expected logits (N,K,{}) of the "
+                      "image's sides",
+                      shape == nullptr ? 0 : shape->sides.size(),
+                      spatial_dims_ == 2 ? "H,W" : "D,H,W"));
+    }
+    out_channels_ = *shape->sides[1].fixed;
+  }
+
+  void expect_as_given(const char* key, std::optional<int64_t> given, int64_t own) const {
+    if (!given || *given == own) return;
+    throw ConfigError(fmt::format(
+        "model.{}: {}, but the network of {} has {}; set it to {}, or export another network",
+        key,
+        *given,
+        path_,
+        own,
+        own));
+  }
+
+  void expect_sides(const at::Tensor& image) const {
+    for (std::size_t d = 0; d < ranges_.size(); ++d) {
+      const int64_t side = image.size(static_cast<int64_t>(d));
+      if (d == 0 && batch_ && side != *batch_) {
+        throw DataError(
+            fmt::format("{}: it was exported for batches of exactly {}, got {}; export it with a "
+                        "dynamic batch: "
+                        "torch.export.export(net, (x,), dynamic_shapes=({{0: Dim.DYNAMIC, ...}},))",
+                        path_,
+                        *batch_,
+                        side));
+      }
+      // torch sees a batch or side of 1 as another graph; those that have no such case run.
+      const bool is_one_of_two = ranges_[d].least == 2 && side == 1 && d == 0;
+      if ((ranges_[d].least && side < *ranges_[d].least && !is_one_of_two) ||
+          (ranges_[d].most && side > *ranges_[d].most)) {
+        throw DataError(fmt::format(
+            "{}: dimension {} of its images is {}, got {}",
+            path_,
+            d,
+            ranges_[d].most
+                ? fmt::format("from {} to {}", ranges_[d].least.value_or(0), *ranges_[d].most)
+                : fmt::format("{} or more", *ranges_[d].least),
+            side));
+      }
+    }
+    for (const std::string& guard : guards_) {
+      if (holds(guard, image.sizes().vec())) continue;
+      throw DataError(fmt::format("{}: an image of ({}) breaks a condition of the network: {}",
+                                  path_,
+                                  fmt::join(image.sizes(), ","),
+                                  printable(guard, 300)));
+    }
+  }
+  /// The type that the weights take: a file in float64 is one of float64.
+  at::ScalarType input_type(const at::Tensor& image) const {
+    if (!is_double_) return image.scalar_type();
+    for (const at::Tensor& parameter : parameters())
+      if (parameter.is_floating_point()) return parameter.scalar_type();
+    return image.scalar_type();
+  }
+
+  static constexpr int64_t kMostRange = int64_t{1} << 40;
+  std::string path_;
+  std::unique_ptr<ExportedSteps> steps_;
+  std::vector<std::string> names_;
+  std::size_t first_ = 0;
+  std::vector<int64_t> divisor_, fixed_;
+  std::vector<io::ExportedRange> ranges_;  // of each dimension
+  std::vector<std::string> guards_;
+  std::optional<int64_t> batch_;
+  bool is_double_ = false;
+  int64_t in_channels_ = 0, out_channels_ = 0, spatial_dims_ = 0;
+};
+CYTRA_REGISTER(Model, ExportedModel, "ExportedProgram");
+
+}  // namespace
+}  // namespace cytra::nn

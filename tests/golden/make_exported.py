@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/exported: small networks that torch.export saved in training mode, and what PyTorch gives for
+them. Arguments: a folder, and `--all` for networks of torchvision, timm and MONAI, which are too large to keep
+(CYTRA_EXPORTED=FOLDER test_nn --gtest_filter='*Exported*' compares them); the beginnings of names choose some."""
+import itertools
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.export import Dim
+from torch.nn import functional
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+
+
+def without_dropout(network):
+    """Random numbers are not the same in two programs."""
+    for module in network.modules():
+        for name in ("p", "drop_prob", "drop_rate", "dropout", "dropout_rate", "attn_drop"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    return network
+
+
+class Two(nn.Module):
+    def __init__(self, as_dict=False):
+        super().__init__()
+        self.as_dict = as_dict
+        self.a = nn.Conv2d(1, 4, 3, padding=1)
+        self.b = nn.BatchNorm2d(4)
+        self.mask = nn.Conv2d(4, 2, 1)
+        self.edge = nn.Conv2d(4, 3, 1)
+
+    def forward(self, x):
+        y = torch.relu(self.b(self.a(x)))
+        return {"mask": self.mask(y), "edge": self.edge(y)} if self.as_dict else (self.mask(y), self.edge(y))
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 16), nn.SiLU(), nn.Linear(16, 2))
+
+    def forward(self, x):
+        return self.layers(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class Shared(nn.Module):
+    """A layer that runs twice, and a weight that two layers have."""
+
+    def __init__(self):
+        super().__init__()
+        self.e = nn.Conv2d(1, 4, 3, padding=1)
+        self.m = nn.Conv2d(4, 4, 3, padding=1)
+        self.n = nn.BatchNorm2d(4)
+        self.o = nn.Conv2d(4, 2, 1)
+        self.m2 = nn.Conv2d(4, 4, 3, padding=1)
+        self.m2.weight = self.m.weight
+
+    def forward(self, x):
+        y = self.e(x)
+        for _ in range(2):
+            y = torch.relu(self.n(self.m(y)))
+        return self.o(self.m2(y))
+
+
+class Residual(nn.Module):
+    """Changes in place behind norms, a frozen batch norm, dilation, sides that are computed, constants."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(1, 8, 3, stride=2, padding=1, bias=False)
+        self.n1 = nn.BatchNorm2d(8)
+        self.c1 = nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=2)
+        self.n2 = nn.BatchNorm2d(8)
+        self.n3 = nn.BatchNorm2d(8, track_running_stats=False)
+        self.n4 = nn.InstanceNorm2d(8, affine=True)
+        self.n5 = nn.GroupNorm(2, 8)
+        self.act = nn.ReLU(inplace=True)
+        self.up = nn.ConvTranspose2d(8, 4, 2, stride=2)
+        self.head = nn.Conv2d(4, 2, 1)
+        self.register_buffer("shift", torch.linspace(-1, 1, 8).view(1, 8, 1, 1), persistent=False)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.n2.eval()  # frozen
+        return self
+
+    def forward(self, x):
+        y = self.act(self.n1(self.stem(x)))
+        z = self.n2(self.c1(y))
+        z += y
+        z = self.act(z) + self.shift
+        z = self.n4(z)
+        z.mul_(0.5)
+        z = functional.leaky_relu(self.n5(z), 0.2) + functional.elu(self.n3(z))
+        b, c, h, w = z.shape
+        z = z * torch.sigmoid(z.reshape(b, c, h * w).mean(2)).view(b, c, 1, 1)
+        z = functional.interpolate(z, size=(x.shape[2] // 2, x.shape[3] // 2), mode="bilinear")
+        return self.head(self.up(torch.where(z > 3, torch.tensor(3.0), z)))
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch = nn.Conv2d(1, 16, 4, stride=4)
+        self.block = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+        self.head = nn.ConvTranspose2d(16, 2, 4, stride=4)
+
+    def forward(self, x):
+        y = self.patch(x)
+        tokens = self.block(y.flatten(2).transpose(1, 2))
+        return self.head(tokens.transpose(1, 2).reshape(y.shape))
+
+
+def small():
+    yield "tuple", Two, (2, 1, 16, 16)
+    yield "dict", lambda: Two(True), (2, 1, 16, 16)
+    yield "mlp", Mlp, (2, 3, 8, 8)
+    yield "shared", Shared, (2, 1, 16, 16)
+    yield "residual", Residual, (2, 1, 16, 24)
+    yield "attention", Attention, (2, 1, 16, 16)
+    yield "volume", lambda: nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.InstanceNorm3d(4), nn.LeakyReLU(), nn.Conv3d(4, 2, 1)), (2, 1, 6, 8, 8)
+
+
+class Fcn(nn.Module):
+    """A network of classes as an encoder."""
+
+    def __init__(self, body, width, pick=None):
+        super().__init__()
+        self.body = body
+        self.head = nn.Conv2d(width, 3, 1)
+        self.pick = pick
+
+    def forward(self, x):
+        features = self.body(x)
+        if self.pick is not None:
+            features = features[self.pick]
+        return functional.interpolate(self.head(features), size=x.shape[2:], mode="bilinear", align_corners=False)
+
+
+class Swin(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.features = features
+
+    def forward(self, x):
+        return self.features(x).permute(0, 3, 1, 2)
+
+
+def large():
+    import timm
+    import torchvision
+    from monai.networks import nets
+
+    vision, segmentation = torchvision.models, torchvision.models.segmentation
+    image, pixels = (2, 3, 64, 64), (2, 1, 32, 32)
+    yield "tv_resnet18", lambda: Fcn(nn.Sequential(*list(vision.resnet18().children())[:-2]), 512), image
+    yield "tv_deeplabv3", lambda: segmentation.deeplabv3_resnet50(weights=None, weights_backbone=None, num_classes=3, aux_loss=True), image
+    yield "tv_lraspp", lambda: segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=3), image
+    yield "tv_fcn", lambda: segmentation.fcn_resnet50(weights=None, weights_backbone=None, num_classes=3), image
+    yield "tv_convnext", lambda: Fcn(vision.convnext_tiny(stochastic_depth_prob=0).features, 768), image
+    yield "tv_efficientnet", lambda: Fcn(vision.efficientnet_b0(stochastic_depth_prob=0).features, 1280), image
+    yield "tv_densenet", lambda: Fcn(vision.densenet121().features, 1024), image
+    yield "tv_swin", lambda: Fcn(Swin(vision.swin_t().features), 768), image
+    for name in ("resnet10t", "convnextv2_atto", "efficientnet_lite0", "mobilenetv3_small_050", "regnetx_002", "edgenext_xx_small", "pvt_v2_b0", "resnest14d", "hrnet_w18_small"):
+        def make(name=name):
+            body = timm.create_model(name, features_only=True)
+            return Fcn(body, body.feature_info.channels()[-1], -1)
+        yield "timm_" + name, make, image
+    yield "monai_unet", lambda: nets.UNet(2, 1, 2, (8, 16, 32), (2, 2), num_res_units=2), pixels
+    yield "monai_unet_batch", lambda: nets.UNet(3, 1, 2, (8, 16, 32), (2, 2), num_res_units=1, norm="batch"), (2, 1, 16, 16, 16)
+    yield "monai_segresnet", lambda: nets.SegResNet(3, 8, 1, 2), (1, 1, 16, 16, 16)
+    yield "monai_swinunetr", lambda: nets.SwinUNETR(in_channels=1, out_channels=2, feature_size=12, spatial_dims=3), (1, 1, 64, 64, 64)
+    yield "monai_unetr", lambda: nets.UNETR(1, 2, (32, 32), feature_size=4, hidden_size=48, mlp_dim=96, num_heads=4, spatial_dims=2), pixels
+    yield "monai_attention", lambda: nets.AttentionUnet(2, 1, 2, (8, 16, 32), (2, 2)), pixels
+    yield "monai_vnet", lambda: nets.VNet(2, 1, 2), pixels
+    yield "monai_dynunet", lambda: nets.DynUNet(2, 1, 2, [3, 3, 3], [1, 2, 2], [2, 2], filters=[8, 16, 32]), pixels
+    yield "monai_basicunet", lambda: nets.BasicUNet(2, 1, 2, (8, 8, 16, 32, 64, 8)), pixels
+
+
+def outputs_of(result):
+    return [result] if torch.is_tensor(result) else list(result.values() if isinstance(result, dict) else result)
+
+
+def write(folder, name, make, shape, dtype, steps):
+    torch.manual_seed(1)
+    torch.set_default_dtype(torch.float32)
+    network = without_dropout(make()).to(dtype).train()
+    torch.set_default_dtype(dtype)
+    image = torch.randn(shape)
+    state = {key: value.clone() for key, value in network.state_dict().items()}
+    sides = {} if "swin" in name else {d: Dim.AUTO for d in range(2, len(shape))}  # sympy takes minutes
+    program = torch.export.export(network, (image,), dynamic_shapes=({0: Dim.AUTO, **sides},))
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # paths of this machine
+    torch.export.save(program, folder / f"{name}.pt2")
+    network.load_state_dict(state)
+    tensors = {"image": image}
+    network.eval()
+    with torch.no_grad():
+        for i, output in enumerate(outputs_of(network(image))):
+            tensors[f"output.{i}"] = output.contiguous().clone()
+    network.train()
+    outputs = outputs_of(network(image))
+    loss = 0
+    for i, output in enumerate(outputs):
+        tensors[f"factor.{i}"] = factor = torch.randn(output.shape)
+        tensors[f"train_output.{i}"] = output.detach().contiguous().clone()
+        loss = loss + (output * factor).mean()
+    loss.backward()
+    for key, parameter in network.named_parameters():
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        tensors["gradient." + key] = gradient.contiguous().clone()
+    network.load_state_dict(state)
+    optimizer = torch.optim.SGD(network.parameters(), lr=1e-2, momentum=0.9)
+    tensors["batches"] = torch.randn((4, *shape))
+    goals = [torch.randn(output.shape) for output in outputs]
+    tensors.update({f"goal.{i}": goal for i, goal in enumerate(goals)})
+    curve = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        results = outputs_of(network(tensors["batches"][step % 4]))
+        loss = sum((result - goal).square().mean() for result, goal in zip(results, goals))
+        loss.backward()
+        optimizer.step()
+        curve.append(loss.item())
+        if step == 9:
+            tensors.update({"buffer." + key: value.clone().contiguous() for key, value in network.named_buffers()})
+    tensors["curve"] = torch.tensor(curve)
+    save_file(tensors, folder / f"{name}.safetensors")
+    print(name, len(program.graph.nodes), "calls", flush=True)
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--all"]
+    folder = Path(arguments[0]) if arguments else Path(__file__).parent / "exported"
+    folder.mkdir(parents=True, exist_ok=True)
+    is_large = "--all" in sys.argv
+    for name, make, shape in itertools.chain(small(), large() if is_large else ()):
+        if len(arguments) > 1 and not name.startswith(tuple(arguments[1:])):
+            continue
+        # The large ones in float64: deep networks of random weights make much of a last bit.
+        try:
+            write(folder, name, make, shape, torch.float64 if is_large else torch.float32, 100 if is_large else 20)
+        except Exception as error:  # one that torch does not export
+            if not is_large:
+                raise
+            print(name, "not exported:", str(error)[:200], flush=True)
+
+
+if __name__ == "__main__":
+    main()

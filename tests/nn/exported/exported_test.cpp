@@ -1,0 +1,167 @@
+// Networks that PyTorch's torch.export saved, beside PyTorch: outputs, gradients, buffers and
+// losses. tests/golden/make_exported.py wrote the small ones; CYTRA_EXPORTED names a folder of
+// more.
+#include <cstdlib>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <torch/optim/sgd.h>
+
+#include "base/error.h"
+#include "config/registry.h"
+#include "io/safetensors.h"
+#include "nn/model.h"
+#include "nn/weights.h"
+#include "tests/support/golden.h"
+
+namespace cytra {
+namespace {
+
+struct ExportedCase {
+  explicit ExportedCase(const std::string& stem) : file(stem + ".safetensors") {
+    config::Node node = config::Node::make_map();
+    node.set("_target_", config::Node::make_string("ExportedProgram"));
+    node.set("file", config::Node::make_string(stem + ".pt2"));
+    model = make<nn::Model>(node);
+    for (const auto& [name, view] : file.tensors()) tensors[name] = nn::tensor_of(view, name);
+  }
+  std::vector<at::Tensor> list(const std::string& name) const {
+    std::vector<at::Tensor> found;
+    for (int64_t i = 0; tensors.count(fmt::format("{}.{}", name, i)) > 0; ++i)
+      found.push_back(tensors.at(fmt::format("{}.{}", name, i)));
+    return found;
+  }
+  io::SafetensorsFile file;
+  std::map<std::string, at::Tensor> tensors;
+  std::shared_ptr<nn::Model> model;
+};
+
+double difference(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return INFINITY;
+  return (a - b).abs().max().item<double>();
+}
+
+class Exported : public ::testing::TestWithParam<std::string> {
+ protected:
+  ExportedCase it{GetParam()};
+};
+
+TEST_P(Exported, OutputsEqualPyTorchs) {
+  const at::NoGradGuard no_grad;
+  it.model->eval();
+  const auto expected = it.list("output");
+  const auto outputs = it.model->all(it.tensors.at("image"));
+  ASSERT_EQ(outputs.size(), expected.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    EXPECT_LE(difference(outputs[i], expected[i]),
+              1e-5 * std::max(1.0, expected[i].abs().max().item<double>()));
+}
+
+TEST_P(Exported, GradientsEqualPyTorchs) {
+  it.model->train();
+  const auto factors = it.list("factor"), expected = it.list("train_output");
+  const auto outputs = it.model->all(it.tensors.at("image"));
+  at::Tensor loss = at::zeros({});
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_LE(difference(outputs[i].detach(), expected[i]),
+              2e-5 * std::max(1.0, expected[i].abs().max().item<double>()));
+    loss = loss + (outputs[i] * factors[i]).mean();
+  }
+  loss.backward();
+  double largest = 0;
+  for (const auto& [name, tensor] : it.tensors)
+    if (name.rfind("gradient.", 0) == 0)
+      largest = std::max(largest, tensor.abs().max().item<double>());
+  std::size_t count = 0;
+  for (const auto& parameter : it.model->named_parameters()) {
+    const auto found = it.tensors.find("gradient." + parameter.key());
+    ASSERT_NE(found, it.tensors.end()) << parameter.key();
+    const at::Tensor gradient = parameter.value().grad().defined()
+                                    ? parameter.value().grad()
+                                    : at::zeros_like(parameter.value());
+    const double scale = found->second.abs().max().item<double>();
+    EXPECT_LE(difference(gradient, found->second), 1e-4 * scale + 2e-5 * largest)
+        << parameter.key();
+    ++count;
+  }
+  EXPECT_GT(count, 0U);
+}
+
+TEST_P(Exported, GivesTheSameGradientsWhenItComputesActivationsAgain) {
+  const auto gradients = [&](bool recomputes) {
+    it.model->settings.gradient_checkpointing = recomputes;
+    it.model->train();
+    it.model->zero_grad();
+    at::manual_seed(1);
+    at::Tensor loss = at::zeros({});
+    for (const at::Tensor& output : it.model->all(it.tensors.at("image")))
+      loss = loss + output.square().mean();
+    loss.backward();
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& parameter : it.model->parameters())
+      all.push_back(parameter.grad().defined() ? parameter.grad().clone() : at::Tensor());
+    return all;
+  };
+  const auto kept = gradients(false), again = gradients(true);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    ASSERT_EQ(kept[i].defined(), again[i].defined());
+    if (kept[i].defined()) {
+      EXPECT_TRUE(kept[i].equal(again[i])) << i;
+    }
+  }
+}
+
+TEST_P(Exported, TrainsAsPyTorchDoes) {
+  it.model->train();
+  torch::optim::SGD optimizer(it.model->parameters(), torch::optim::SGDOptions(1e-2).momentum(0.9));
+  const at::Tensor curve = it.tensors.at("curve"), batches = it.tensors.at("batches");
+  const auto goals = it.list("goal");
+  for (int64_t step = 0; step < curve.numel(); ++step) {
+    optimizer.zero_grad();
+    const auto outputs = it.model->all(batches[step % 4]);
+    at::Tensor loss = at::zeros({});
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      loss = loss + (outputs[i] - goals[i]).square().mean();
+    loss.backward();
+    optimizer.step();
+    ASSERT_NEAR(loss.item<double>(), curve[step].item<double>(), 1e-3 * curve[0].item<double>())
+        << "step " << step;
+    if (step != 9) continue;
+    for (const auto& buffer : it.model->named_buffers()) {
+      const auto found = it.tensors.find("buffer." + buffer.key());
+      if (found == it.tensors.end()) continue;  // the graph's
+      const at::Tensor own = buffer.value().to(at::kDouble), other = found->second.to(at::kDouble);
+      EXPECT_LE(difference(own, other), 1e-4 * std::max(1.0, other.abs().max().item<double>()))
+          << buffer.key();
+    }
+  }
+}
+
+std::vector<std::string> exported_cases() {
+  std::vector<std::string> stems;
+  const char* more = std::getenv("CYTRA_EXPORTED");
+  for (const std::string& folder :
+       {test::golden_folder() + "/exported", std::string(more == nullptr ? "" : more)}) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+      if (entry.path().extension() == ".pt2")
+        stems.push_back(std::filesystem::path(entry.path()).replace_extension("").string());
+  }
+  std::sort(stems.begin(), stems.end());
+  return stems;
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         Exported,
+                         ::testing::ValuesIn(exported_cases()),
+                         [](const auto& info) {
+                           std::string name = std::filesystem::path(info.param).filename().string();
+                           for (char& c : name)
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace cytra
