@@ -2,10 +2,13 @@
 """Writes tests/golden/exported: small networks that torch.export saved in training mode, and what PyTorch gives for
 them. Arguments: a folder, and `--all` for networks of torchvision, timm and MONAI, which are too large to keep
 (CYTRA_EXPORTED=FOLDER test_nn --gtest_filter='*Exported*' compares them); the beginnings of names choose some."""
+import functools
 import itertools
+import json
 import logging
 import sys
 import warnings
+import zipfile
 from pathlib import Path
 
 import torch
@@ -118,7 +121,23 @@ class Attention(nn.Module):
         return self.head(tokens.transpose(1, 2).reshape(y.shape))
 
 
+class Net(nn.Module):
+    """That of docs/networks.md."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
+        self.b = nn.Sequential(nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Dropout2d(0.1))
+        self.up = nn.ConvTranspose2d(32, 16, 2, stride=2)
+        self.out = nn.Conv2d(32, 1, 1)
+
+    def forward(self, x):
+        a = self.a(x)
+        return self.out(torch.cat([a, self.up(self.b(a))], 1))
+
+
 def small():
+    yield "net", Net, (2, 1, 16, 16)
     yield "tuple", Two, (2, 1, 16, 16)
     yield "dict", lambda: Two(True), (2, 1, 16, 16)
     yield "mlp", Mlp, (2, 3, 8, 8)
@@ -237,6 +256,71 @@ def write(folder, name, make, shape, dtype, steps):
     print(name, len(program.graph.nodes), "calls", flush=True)
 
 
+def hostile(folder):
+    """Archives of one convolution, each with one thing that must be refused."""
+    folder.mkdir(exist_ok=True)
+    network = nn.Sequential(nn.Conv2d(1, 1, 1), nn.ReLU())
+    program = torch.export.export(network, (torch.zeros(2, 1, 4, 4),), dynamic_shapes=({0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO},))
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    plain = folder / "plain.pt2"
+    torch.export.save(program, plain)
+    with zipfile.ZipFile(plain) as archive:
+        parts = {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
+    plain.unlink()
+    del parts["data/sample_inputs/model.pt"]
+
+    def save(name, change_graph=None, change_weights=None, compression=zipfile.ZIP_STORED, more=None):
+        changed = dict(parts)
+        graph, weights = json.loads(parts["models/model.json"]), json.loads(parts["data/weights/model_weights_config.json"])
+        if change_graph:
+            change_graph(graph["graph_module"]["graph"], graph)
+        if change_weights:
+            change_weights(weights["config"])
+        changed["models/model.json"] = json.dumps(graph).encode()
+        changed["data/weights/model_weights_config.json"] = json.dumps(weights).encode()
+        changed.update(more or {})
+        with zipfile.ZipFile(folder / f"{name}.pt2", "w", compression) as archive:
+            for part, content in changed.items():
+                archive.writestr(zipfile.ZipInfo(f"{name}/{part}"), content, compression)
+
+    def text(value):
+        return {"as_string": value}
+
+    def call(target, *inputs):
+        def change(graph, _):
+            graph["nodes"][-1] |= {"target": target, "inputs": [{"name": n, "arg": a, "kind": 1} for n, a in inputs]}
+        return change
+
+    def tensor(name):
+        return {"as_tensor": {"name": name}}
+
+    def weight(**values):
+        def change(config):
+            for key, value in values.items():
+                (config["0.weight"]["tensor_meta"] if key in config["0.weight"]["tensor_meta"] else config["0.weight"])[key] = value
+        return change
+
+    def sizes(*values):
+        return [{"as_int": v} for v in values]
+
+    save("from_file", call("torch.ops.aten.from_file.default", ("filename", text("/etc/passwd")), ("size", {"as_int": 8})))
+    save("higher_order", call("torch.ops.higher_order.cond", ("pred", tensor("conv2d"))))
+    save("custom_operator", call("torch.ops.mylib.run.default", ("x", tensor("conv2d"))))
+    save("python_function", call("builtins.eval", ("a", text("1"))))
+    save("cycle", call("torch.ops.aten.relu.default", ("self", tensor("relu"))))
+    save("wrong_type", call("torch.ops.aten.relu.default", ("self", text("conv2d"))))
+    save("deep", lambda graph, _: graph["nodes"][-1].update(metadata=functools.reduce(lambda inner, _: {"a": inner}, range(100), {})))
+    save("other_version", lambda _, graph: graph["schema_version"].update(major=9))
+    save("names_outside", None, weight(path_name="../../weight_0"))
+    save("negative_strides", None, weight(strides=sizes(-1, -1, -1, -1)))
+    save("beyond_the_file", None, weight(sizes=sizes(1, 1, 4096, 4096), strides=sizes(0, 0, 4096, 1)))
+    save("pickled", None, weight(use_pickle=True))
+    save("complex", None, weight(dtype=10))
+    save("compressed", compression=zipfile.ZIP_DEFLATED)
+    save("shape_of_a_billion", call("torch.ops.aten.zeros.default", ("size", {"as_ints": [1 << 20, 1 << 20]})))
+
+
 def main():
     arguments = [a for a in sys.argv[1:] if a != "--all"]
     folder = Path(arguments[0]) if arguments else Path(__file__).parent / "exported"
@@ -252,6 +336,8 @@ def main():
             if not is_large:
                 raise
             print(name, "not exported:", str(error)[:200], flush=True)
+    if not is_large:
+        hostile(folder / "hostile")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Part of io/weights/exported_program.h: the graph, of the unions of the schema.
+// Part of io/weights/exported_json.h: the graph, of the unions of the schema.
 #include <limits>
 
 #include "io/weights/exported_json.h"
@@ -307,10 +307,6 @@ void keep_only_named_shapes(Json& json) {
     }
   }
   graph["tensor_values"] = std::move(kept);
-}
-
-ExportedGraph read_exported_graph(const std::string& path, std::string_view text) {
-  return in_part(path, "its graph", [&] { return exported_graph_of(parse_exported_graph(text)); });
 }
 
 }  // namespace cytra::io

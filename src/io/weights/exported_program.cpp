@@ -163,4 +163,8 @@ bool is_exported_program(const std::string& path) {
   });
 }
 
+ExportedGraph read_exported_graph(const std::string& path, std::string_view text) {
+  return in_part(path, "its graph", [&] { return exported_graph_of(parse_exported_graph(text)); });
+}
+
 }  // namespace cytra::io

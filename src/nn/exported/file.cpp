@@ -2,10 +2,26 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/input_file.h"
 #include "io/weights/torch_file.h"
 #include "nn/weights.h"
 
 namespace cytra::nn {
+namespace {
+
+[[noreturn]] void refuse_file(const std::string& path) {
+  throw DataError(path +
+                  ": expected a file of torch.export.save ('net.pt2'), or a checkpoint that "
+                  "was trained of one");
+}
+
+/// Whether the file begins as safetensors do: the length of a header, and the header.
+bool is_safetensors(const std::string& path) {
+  char first[9] = {};
+  return io::InputFile(path).read_at(0, first, sizeof first) == sizeof first && first[8] == '{';
+}
+
+}  // namespace
 
 ExportedFile::ExportedFile(const std::string& path) {
   if (io::is_torch_file(path)) {
@@ -18,14 +34,13 @@ ExportedFile::ExportedFile(const std::string& path) {
     reading.check();
     return;
   }
+  if (!is_safetensors(path)) refuse_file(path);
   const io::SafetensorsFile file(path);
   const auto reading = file.reading();
   const std::string own = std::string("model.") + kGraphModule;
   const auto saved = file.tensors().find(own + "graph");
   if (saved == file.tensors().end()) {
-    throw DataError(path +
-                    ": expected a file of torch.export.save ('net.pt2'), or a checkpoint "
-                    "that was trained of one");
+    refuse_file(path);
   }
   text.assign(static_cast<const char*>(saved->second.data), saved->second.bytes);
   graph = io::read_exported_graph(path, text);

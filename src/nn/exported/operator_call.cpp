@@ -1,6 +1,8 @@
 #include "nn/exported/operator_call.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include <ATen/ATen.h>
 #include <ATen/ScalarOps.h>
@@ -21,15 +23,15 @@ using Numbers = std::function<int(const std::string&)>;
 c10::OperatorHandle find_operator(const std::string& target) {
   constexpr std::string_view kPrefix = "torch.ops.";
   const std::string path = starts_with(target, kPrefix) ? target.substr(kPrefix.size()) : "";
+  if (starts_with(path, "higher_order."))
+    throw DataError(fmt::format(
+        "{} (control flow or torch.no_grad() in forward()) is not supported", printable(target)));
   const std::size_t first = path.find('.'), last = path.rfind('.');
   if (first == std::string::npos || first == last)
     throw DataError(fmt::format("{} is no operator that a network may call", printable(target)));
   const std::string library = path.substr(0, first);
   const std::string name = path.substr(first + 1, last - first - 1);
   const std::string overload = path.substr(last + 1);
-  if (library == "higher_order")
-    throw DataError(fmt::format(
-        "{} (control flow or torch.no_grad() in forward()) is not supported", printable(target)));
   if (library != "aten" || !is_allowed_operator(library, name))
     throw DataError(
         fmt::format("the operator {} is not one that a network may call", printable(target)));
@@ -58,7 +60,7 @@ c10::TypePtr element_of(const c10::Type& type) {
 c10::IValue number_as(const c10::Type& type, const c10::IValue& value) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
-      if (value.isTensor() || value.isNone()) return value;
+      if (!value.isScalar()) return value;
       return at::native::wrapped_scalar_tensor(value.toScalar());
     case c10::TypeKind::FloatType:
       return value.isInt() ? c10::IValue(static_cast<double>(value.toInt())) : value;
@@ -210,6 +212,35 @@ c10::IValue value_as(const c10::Argument& argument,
   return value;
 }
 
+/// Refuses sides that a network of images does not have, before they take the machine's memory.
+void expect_moderate(const std::string& op,
+                     const c10::Argument& argument,
+                     const c10::IValue& value) {
+  constexpr int64_t kMostValues = int64_t{1} << 31, kMostSide = int64_t{1} << 26;
+  static const std::set<std::string> kSides{"size", "repeats", "output_size", "dims", "pad"};
+  static const std::set<std::string> kCounts{"aten::arange end",
+                                             "aten::linspace steps",
+                                             "aten::eye n",
+                                             "aten::one_hot num_classes",
+                                             "aten::repeat_interleave repeats"};
+  int64_t values = 1;
+  if (value.isIntList() && kSides.count(argument.name()) > 0) {
+    for (const int64_t side : value.toIntVector()) {
+      if (side > kMostSide || side < -kMostSide) values = kMostValues + 1;
+      if (side > 0 && values <= kMostValues && argument.name() != "pad") values *= side;
+    }
+  } else if (value.isScalar() && kCounts.count(op + " " + argument.name()) > 0) {
+    if (std::abs(value.toScalar().toDouble()) > static_cast<double>(kMostSide))
+      values = kMostValues + 1;
+  } else if (value.isDoubleList() && argument.name() == "scale_factors") {
+    for (const double factor : value.toDoubleVector())
+      if (!(std::abs(factor) <= 1024)) values = kMostValues + 1;
+  }
+  if (values > kMostValues)
+    throw DataError(
+        fmt::format("it makes a tensor of more than {} values ({})", kMostValues, argument.name()));
+}
+
 }  // namespace
 
 bool ArgumentSource::is_constant() const {
@@ -239,6 +270,7 @@ OperatorCall::OperatorCall(const io::ExportedCall& call, const Numbers& number_o
       if (argument.default_value()) arguments_[i].constant = *argument.default_value();
     } else if (arguments_[i].is_constant() && !arguments_[i].is_device) {
       arguments_[i].constant = value_as(argument, arguments_[i], {}, at::kCPU);
+      expect_moderate(name(), argument, arguments_[i].constant);
       arguments_[i].items.clear();
       arguments_[i].is_list = false;
     }
@@ -312,6 +344,7 @@ void OperatorCall::run(const Values& values, c10::Device device, torch::jit::Sta
       stack.push_back(source.constant);
     } else {
       stack.push_back(value_as(declared[i], source, values, device));
+      expect_moderate(name(), declared[i], stack.back());
     }
   }
   handle_.callBoxed(stack);

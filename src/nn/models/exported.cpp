@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "config/json.h"
 #include "config/registry.h"
+#include "device/error.h"
 #include "nn/exported/file.h"
 #include "nn/exported/graph.h"
 #include "nn/exported/guards.h"
@@ -96,21 +97,18 @@ class ExportedModel final : public Model {
   };
   explicit ExportedModel(const Options& options) : Model(options), path_(options.file) {
     const ExportedFile file(options.file);
-    try {
+    naming_file([&] {
       read(file, options);
       if (!file.reference.empty())
         check(config::parse_json(file.reference, "cytra_reference.json"));
-    } catch (const DataError& error) {
-      if (starts_with(error.what(), path_)) throw;
-      throw DataError(path_ + ": " + error.what());
-    }
+    });
   }
 
   at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     expect_sides(image);
-    std::vector<at::Tensor> results =
-        steps_->run(image.to(input_type(image)), settings.gradient_checkpointing);
+    std::vector<at::Tensor> results = naming_file(
+        [&] { return steps_->run(image.to(input_type(image)), settings.gradient_checkpointing); });
     for (at::Tensor& result : results) {
       if (result.scalar_type() == at::kDouble) result = result.to(image.scalar_type());
     }
@@ -149,6 +147,21 @@ class ExportedModel final : public Model {
       divisor_ = *options.divisor;
     }
     for (const std::string& remark : steps_->remarks()) log::info("{}: {}", path_, remark);
+  }
+
+  /// Calls `action`, whose errors then name the file.
+  template <class Action>
+  auto naming_file(const Action& action) const -> decltype(action()) {
+    try {
+      return action();
+    } catch (const DataError& error) {
+      if (starts_with(error.what(), path_)) throw;
+      throw DataError(path_ + ": " + error.what());
+    } catch (const c10::Error& error) {
+      if (device::is_out_of_memory(error)) throw;
+      const std::string text = error.what_without_backtrace();
+      throw DataError(path_ + ": " + text.substr(0, text.find('\n')));
+    }
   }
 
   /// Compares with what Python gave for an image of sines: scripts/export_network.py.
