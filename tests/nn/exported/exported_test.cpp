@@ -153,15 +153,14 @@ std::vector<std::string> exported_cases() {
   return stems;
 }
 
-INSTANTIATE_TEST_SUITE_P(All,
-                         Exported,
-                         ::testing::ValuesIn(exported_cases()),
-                         [](const auto& info) {
-                           std::string name = std::filesystem::path(info.param).filename().string();
-                           for (char& c : name)
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Exported, ::testing::ValuesIn(exported_cases()), [](const auto& info) {
+      const std::filesystem::path path(info.param);
+      std::string name = path.parent_path().filename().string() + "_" + path.filename().string();
+      for (char& c : name)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+      return name;
+    });
 
 }  // namespace
 }  // namespace cytra
