@@ -159,6 +159,8 @@ void SegmentCompute::together(const SegmentWorks& works, SegmentSink& sink, cons
       return true;
     } catch (const IoError&) {  // the device, say
       throw;
+    } catch (const ConfigError&) {  // of the run: an engine that can't run a model, say
+      throw;
     } catch (const std::exception&) {
       if (some.size() > 1) return false;
       SegmentWork& image = some[0]->whole != nullptr ? *some[0]->whole : *some[0];
