@@ -228,7 +228,7 @@ std::unique_ptr<Engine> attempt(const std::string& name,
   if (model.torchscript) call.emplace();
   Checked checked = make_checked(entry, model, options, example);
   if (name != "eager" || options.quantization != "none")
-    log::info("engine: {}; {}", checked.engine->text(), checked.report);
+    log::info("{}: {}; {}", model.name, checked.engine->text(), checked.report);
   return std::make_unique<EnginePool>(entry, model, options, example, std::move(checked.engine));
 }
 
@@ -271,7 +271,8 @@ bool is_eager_faster(const EngineModel& model,
   const double spared = 2 * (ops::cpu::spared_multiplications() - before) /
                         std::max<double>(1, static_cast<double>(all.forward));
   if (spared < kLeast) return false;
-  log::info("engine: eager, float32; Winograd's convolutions spare {:.0f} % of the multiplications",
+  log::info("{}: eager, float32; Winograd's convolutions spare {:.0f} % of the multiplications",
+            model.name,
             100 * spared);
   return true;
 }
@@ -309,6 +310,13 @@ void EngineOptions::check() const {
   }
 }
 
+std::string EngineOptions::text_of_values() const {
+  std::string text;
+  if (device::precision_of(precision).compute != at::kFloat) text += " " + precision;
+  if (quantization != "none") text += " " + quantization;
+  return text;
+}
+
 void EngineOptions::say_what_is_idle(c10::Device device, bool finds_boxes) const {
   const bool is_gpu = device::is_accelerator(device);
   const bool is_traced = backend == "torchscript" || (backend == "auto" && compile_model) ||
@@ -332,6 +340,14 @@ void EngineOptions::say_what_is_idle(c10::Device device, bool finds_boxes) const
         is_gpu ? "the model is not traced; model.compile_model=true traces it"
                : "this torch fuses traced operations on a GPU alone");
   }
+}
+
+void EngineOptions::say_is_unread(const std::string& path) const {
+  if (text_of_values().empty() && (backend == "auto" || backend == "eager") && !compile_model)
+    return;
+  warn_once(path +
+            ": TorchScript is run as it is: trainer.precision, model.compile_model, "
+            "performance.backend and performance.quantization have no effect on it");
 }
 
 void expect_engine(const EngineOptions& options, c10::Device device) {
@@ -374,7 +390,7 @@ std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     options.quantization == "none" ? "" : " without quantization"));
     }
     log::write(is_usual ? log::Level::debug : log::Level::info,
-               fmt::format("engine: not {}: {}", name, why));
+               fmt::format("{}: not {}: {}", model.name, name, why));
   }
   throw std::logic_error("no engine takes every model");
 }

@@ -31,6 +31,8 @@ struct EngineModel {
   /// The bytes of its TorchScript archive, where it is one: unlike a trace of `forward`, it keeps
   /// control flow.
   std::function<std::string()> torchscript = {};
+  /// The name of its engine in the log, for programs with several models.
+  std::string name = "engine";
 };
 
 /// The names of the available engines: "eager", "torchscript", "openvino", ...
@@ -71,8 +73,13 @@ struct EngineOptions {
       {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"});
   }
   void check() const;
+  /// What results depend on, but for rounding: " bf16-mixed", " int8"; "" for float32.
+  std::string text_of_values() const;
   /// Says, once for a process, which of the options that were given have no effect.
   void say_what_is_idle(c10::Device device, bool finds_boxes) const;
+  /// Says, where any were given, that they have no effect on a file of TorchScript that is run as
+  /// it is.
+  void say_is_unread(const std::string& path) const;
 
  private:
   static std::vector<std::string> choices();

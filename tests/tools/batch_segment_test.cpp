@@ -174,6 +174,17 @@ TEST_F(BatchSegment, TellsThatThereMayBeMoreObjects) {
   EXPECT_EQ(all.err.find("max_detections"), std::string::npos) << all.err;
 }
 
+TEST_F(BatchSegment, PresetsOfGpusAreTakenAndTorchScriptSaysWhatItDoesNotRead) {
+  const Outcome done = shell(command("t4", "performance=t4"));
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_NE(done.err.find("bright_detector.ts: TorchScript is run as it is"), std::string::npos)
+      << done.err;
+  EXPECT_NE(done.err.find("bright_segmenter.ts: TorchScript is run as it is"), std::string::npos);
+  const Outcome graph = shell(command("graph", "performance.backend=cudagraph"));
+  EXPECT_EQ(graph.code, 2);
+  EXPECT_NE(graph.err.find("needs a GPU"), std::string::npos) << graph.err;
+}
+
 TEST_F(BatchSegment, ItsProfileNamesABatchSizeAndABound) {
   const io::Table table = io::read_table(at("data/train.csv"));
   const std::string image = at("data/") + table.rows.at(0).at(0);

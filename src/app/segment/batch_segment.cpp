@@ -34,10 +34,11 @@ using pipelines::Tally;
 
 struct SegmentRunOptions {
   pipelines::BatchSegmentOptions batch;
+  int64_t sam_batch_size = 0;
   std::string preset = "auto";
   bool object_masks = false, resume = false;
   std::optional<std::string> cache_dir, prometheus, profiler;
-  SegmentRunOptions() { batch.sam_batch_size = batch.image_batch_size = batch.io_workers = 0; }
+  SegmentRunOptions() { batch.image_batch_size = batch.io_workers = 0; }
   template <class V>
   void visit(V& v) {
     v("mode",
@@ -50,12 +51,12 @@ struct SegmentRunOptions {
       "batch sizes for a kind of device; auto: for the device in use",
       pipelines::segment_preset_names());
     v("sam_batch_size",
-      batch.sam_batch_size,
-      "boxes in one pass of the mask decoder; AUTO: the preset's",
+      sam_batch_size,
+      "boxes in one pass of the mask decoder; AUTO: the preset's, by the images' number of objects",
       config::Keyword{1, 65536, "AUTO", 0});
     v("image_batch_size",
       batch.image_batch_size,
-      "images in one pass of detector and encoder; AUTO: the preset's",
+      "images in one pass of detector and encoder; AUTO: the preset's, by the mode",
       config::Keyword{1, 4096, "AUTO", 0});
     v("io_workers",
       batch.io_workers,
@@ -95,15 +96,19 @@ struct SegmentRunOptions {
   pipelines::BatchSegmentOptions of(c10::Device device) const {
     pipelines::BatchSegmentOptions options = batch;
     const pipelines::SegmentPreset chosen = pipelines::segment_preset(preset, device);
-    if (options.sam_batch_size == 0) options.sam_batch_size = chosen.sam_batch_size;
-    if (options.image_batch_size == 0) options.image_batch_size = chosen.image_batch_size;
+    options.sam_batch_size =
+        sam_batch_size == 0
+            ? chosen.sam_batch_size
+            : pipelines::BoxBatchSizes{sam_batch_size, sam_batch_size, sam_batch_size};
+    if (options.image_batch_size == 0)
+      options.image_batch_size = chosen.image_batch_size(options.mode);
     if (options.io_workers == 0) options.io_workers = chosen.io_workers;
     options.cache.cache_dir = cache_dir.value_or("");
     return options;
   }
 };
 
-struct BatchSegmentConfig : CommonConfig {
+struct BatchSegmentConfig : SegmentConfig {
   struct Data {
     std::string path, on_error = "skip";
     std::optional<std::string> view;
@@ -121,18 +126,12 @@ struct BatchSegmentConfig : CommonConfig {
     }
   };
   Data data;
-  SegmentDetectorOptions detector;
-  SegmentSegmenterOptions segmenter;
   SegmentRunOptions segment;
-  device::DeviceOptions trainer;
   template <class V>
   void visit(V& v) {
     v("data", data, "what to segment");
-    v("detector", detector, "what finds boxes");
-    v("segmenter", segmenter, "what makes a mask of each");
     v("segment", segment, "how, and what to write");
-    v("trainer", trainer, "where to compute");
-    CommonConfig::visit(v);
+    SegmentConfig::visit(v);
   }
 };
 const bool batch_segment_is_added = add_program<BatchSegmentConfig>("batch_segment");
@@ -202,9 +201,17 @@ class SegmentResults final : public pipelines::SegmentSink {
   std::vector<std::vector<std::string>> errors_;
 };
 
-/// All settings that results depend on except the images, by view. Throws: ConfigError for a
-/// missing model: a view's detector is loaded only when its images come, which may take hours.
+/// "64, 64 or 48": for few objects in an image, some or many.
+std::string text_of(const pipelines::BoxBatchSizes& boxes) {
+  if (boxes.few == boxes.many) return std::to_string(boxes.few);
+  return fmt::format("{}, {} or {}", boxes.few, boxes.some, boxes.many);
+}
+
+/// All settings that results depend on except the images, by view; `precision`: that of the
+/// products. Throws: ConfigError for a missing model: a view's detector is loaded only when its
+/// images come, which may take hours.
 std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& config,
+                                                    const std::string& precision,
                                                     const std::vector<SegmentInput>& inputs) {
   const auto stamp = [](const char* key, const std::string& file) {
     std::error_code error;
@@ -213,10 +220,12 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
     return data::content_stamp(file);
   };
   const std::string common =
-      fmt::format("{} {} {} {}",
+      fmt::format("{} {} {} {} {} {}",
                   config::text_of(config.detector, {"path", "views"}),
                   config.segment.batch.tile,
                   config::text_of(config.performance, pipelines::kOptionsOfSpeed),
+                  config::text_of(config.model),
+                  precision,
                   stamp("segmenter.path", config.segmenter.path));
   std::map<std::string, std::string> settings;
   for (const SegmentInput& input : inputs) {
@@ -241,6 +250,7 @@ std::map<std::string, std::vector<std::string>> segment_class_names(
 
 /// Warns of problems that a user would not see in the tables.
 void warn_of_doubts(const pipelines::SegmentFiles::Totals& totals,
+                    int64_t full_windows,
                     int64_t max_detections,
                     bool by_tiles) {
   if (!by_tiles && totals.most >= max_detections) {
@@ -249,6 +259,11 @@ void warn_of_doubts(const pipelines::SegmentFiles::Totals& totals,
         "images, too",
         totals.most_in,
         totals.most);
+  } else if (full_windows > 0) {
+    log::warn(
+        "{} images or tiles have as many objects as detector.max_detections, or the detector's own "
+        "detections_per_img, allows: there may be more",
+        full_windows);
   }
   if (totals.empty > 0) {
     log::warn(
@@ -289,10 +304,11 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const StartOfWork start("the first image");
   device::prepare(config.performance);
   const c10::Device device = device::choose_device(config.trainer.accelerator);
+  const inference::EngineOptions engine = config.engine(device);
   const std::vector<SegmentInput> inputs =
       pipelines::list_segment_inputs(config.data.path, config.data.view);
   for (const SegmentInput& input : inputs) config.detector.of(input.view);  // before any work
-  const auto settings = segment_settings(config, inputs);
+  const auto settings = segment_settings(config, engine.precision, inputs);
   const auto class_names = segment_class_names(config, inputs);
   const std::string folder = open_run_folder(run, config.segment.resume);
   const RunLock lock(folder);
@@ -304,7 +320,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
             inputs.size(),
             device::describe(device),
             options.mode,
-            options.sam_batch_size,
+            text_of(options.sam_batch_size),
             options.image_batch_size,
             options.io_workers);
   Tally tally(run.json);
@@ -315,10 +331,8 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
       config.segment.object_masks,
       [&](const std::string& view) { return class_names.at(view); });
   pipelines::StageReport report("batch_segment");
-  SegmentDetectorOptions detector = config.detector;
-  detector.found.roi_size = {options.tile};
   pipelines::BatchSegmenter segmenter(
-      segment_models(detector, config.segmenter, options.image_batch_size, device),
+      config.models(engine, options.image_batch_size, options.tile, device),
       options,
       device,
       report);
@@ -344,7 +358,8 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   count_figures(report, counts, failed);
   if (config.segment.prometheus) report.write_prometheus(*config.segment.prometheus);
   tell_figures(report, counts, elapsed, tally);
-  warn_of_doubts(totals, config.detector.found.max_detections, options.tile > 0);
+  warn_of_doubts(
+      totals, counts.full_windows, config.detector.found.max_detections, options.tile > 0);
   tally.results.add("images", config::Node::make_integer(totals.images));
   tally.results.add("objects", config::Node::make_integer(totals.objects));
   tally.conclude(folder, "segmented in " + format_seconds(stopwatch.seconds()));

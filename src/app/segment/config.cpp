@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "device/fast_precision.h"
 
 namespace cytra::app {
 
@@ -27,17 +28,31 @@ std::string SegmentDetectorOptions::of(const std::string& view) const {
                   view.empty() ? "NAME" : view));
 }
 
-pipelines::SegmentModels segment_models(const SegmentDetectorOptions& detector,
-                                        const SegmentSegmenterOptions& segmenter,
-                                        int64_t image_batch_size,
-                                        c10::Device device) {
+inference::EngineOptions SegmentConfig::engine(c10::Device device) const {
+  inference::EngineOptions engine = performance.engine;
+  engine.compile_model = model.engine.compile_model;
+  engine.compile_mode = model.engine.compile_mode;
+  engine.precision = device::precision_to_run(trainer.precision, "32", device);
+  inference::expect_engine(engine, device);
+  engine.say_what_is_idle(device, false);
+  return engine;
+}
+
+pipelines::SegmentModels SegmentConfig::models(const inference::EngineOptions& engine,
+                                               int64_t image_batch_size,
+                                               int64_t tile,
+                                               c10::Device device) const {
   pipelines::DetectorOptions options = detector.found;
   options.batch_size = image_batch_size;
-  return {[detector](const std::string& view) { return detector.of(view); },
+  options.roi_size = {tile};
+  options.engine = engine;
+  return {[own = detector](const std::string& view) { return own.of(view); },
           [options, device](const std::string& path) {
             return pipelines::load_detector(path, device, options);
           },
-          [path = segmenter.path, device] { return pipelines::load_segmenter(path, device); }};
+          [path = segmenter.path, engine, device] {
+            return pipelines::load_segmenter(path, device, engine);
+          }};
 }
 
 }  // namespace cytra::app

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/run/entry.h"
+#include "inference/subject.h"
 #include "pipelines/batch_segment/batch_segment.h"
 #include "pipelines/batch_segment/presets.h"
 
@@ -40,10 +41,49 @@ struct SegmentSegmenterOptions {
   }
 };
 
-/// The models that the options name.
-pipelines::SegmentModels segment_models(const SegmentDetectorOptions& detector,
-                                        const SegmentSegmenterOptions& segmenter,
-                                        int64_t image_batch_size,
-                                        c10::Device device);
+struct SegmentTrainerOptions : device::DeviceOptions {
+  std::string precision = "32";
+  template <class V>
+  void visit(V& v) {
+    DeviceOptions::visit(v);
+    v("precision",
+      precision,
+      "precision of products in both models; weights and masks stay float32, so true and mixed are "
+      "the same here",
+      device::precision_names());
+  }
+};
+
+/// What the programs share: the models, and how they are run.
+struct SegmentConfig : CommonConfig {
+  struct Preparation {
+    inference::EngineOptions engine;
+    template <class V>
+    void visit(V& v) {
+      engine.visit_model(v);
+    }
+  };
+  SegmentDetectorOptions detector;
+  SegmentSegmenterOptions segmenter;
+  SegmentTrainerOptions trainer;
+  inference::ModelPerformanceOptions performance;
+  Preparation model;
+  template <class V>
+  void visit(V& v) {
+    v("detector", detector, "what finds boxes");
+    v("segmenter", segmenter, "what makes a mask of each");
+    v("trainer", trainer, "where to compute, and in which precision");
+    v("performance", performance, "switches that hold for the whole process");
+    v("model", model, "how both models are prepared");
+    CommonConfig::visit_names(v);
+  }
+  /// What runs the models. Throws: ConfigError where the device can't.
+  inference::EngineOptions engine(c10::Device device) const;
+  /// The models; larger images are searched by tiles of this side (0: as a whole).
+  pipelines::SegmentModels models(const inference::EngineOptions& engine,
+                                  int64_t image_batch_size,
+                                  int64_t tile,
+                                  c10::Device device) const;
+};
 
 }  // namespace cytra::app

@@ -19,16 +19,13 @@ namespace {
 using pipelines::SegmentedImage;
 using pipelines::SegmentInput;
 
-struct ProfileBatchConfig : CommonConfig {
+struct ProfileBatchConfig : SegmentConfig {
   std::string test_image;
   std::optional<std::string> view;
   bool benchmark_sam = false, profile_pipeline = false;
   std::vector<int64_t> batch_sizes;
   double seconds = 1;
   int64_t images = 8;
-  SegmentDetectorOptions detector;
-  SegmentSegmenterOptions segmenter;
-  device::DeviceOptions trainer;
   template <class V>
   void visit(V& v) {
     v("test_image", test_image, "an image like those to be segmented", config::required);
@@ -38,10 +35,7 @@ struct ProfileBatchConfig : CommonConfig {
     v("batch_sizes", batch_sizes, "boxes in one pass of the mask decoder, ascending", 1, 65536);
     v("seconds", seconds, "for each batch size", 0.001, 3600);
     v("images", images, "how often the test image goes through all stages", 1, 100000);
-    v("detector", detector, "what finds boxes");
-    v("segmenter", segmenter, "what makes a mask of each");
-    v("trainer", trainer, "where to compute");
-    CommonConfig::visit(v);
+    SegmentConfig::visit(v);
   }
 };
 const bool gpu_profile_batch_is_added = add_program<ProfileBatchConfig>("gpu_profile_batch");
@@ -122,7 +116,7 @@ void profile_stages(const ProfileBatchConfig& config,
   const pipelines::SegmentPreset preset = pipelines::segment_preset("auto", device);
   options.mode = "optimized";  // one stage after the other: their times add up
   options.sam_batch_size = preset.sam_batch_size;
-  options.image_batch_size = preset.image_batch_size;
+  options.image_batch_size = preset.image_batch_size(options.mode);
   pipelines::StageReport report("gpu_profile_batch");
   pipelines::BatchSegmenter segmenter(models, options, device, report);
   segmenter.run(inputs, sink);
@@ -142,13 +136,11 @@ void profile_stages(const ProfileBatchConfig& config,
 int gpu_profile_batch(cli::Run run, const ProfileBatchConfig& config) {
   device::prepare(config.performance);
   const c10::Device device = device::choose_device(config.trainer.accelerator);
+  const inference::EngineOptions engine = config.engine(device);
   device::apply(config.performance, device);
   log::info("{} on {}", config.test_image, device::describe(device));
-  const pipelines::SegmentModels models =
-      segment_models(config.detector,
-                     config.segmenter,
-                     pipelines::segment_preset("auto", device).image_batch_size,
-                     device);
+  const pipelines::SegmentModels models = config.models(
+      engine, pipelines::segment_preset("auto", device).image_batch_size("optimized"), 0, device);
   models.detector_of(config.view.value_or(""));  // before any work
   cli::Results results(run.json);
   const bool both = !config.benchmark_sam && !config.profile_pipeline;

@@ -51,13 +51,19 @@ struct SegmentModels {
   std::function<std::unique_ptr<PromptedSegmenter>()> load_segmenter;
 };
 
+/// Boxes in one pass of the mask decoder, by the mean number of objects of an encoded image.
+struct BoxBatchSizes {
+  int64_t few, some, many;  // to 15 objects, to 30, more
+  int64_t of(double objects) const { return objects <= 15 ? few : objects <= 30 ? some : many; }
+};
+
 struct BatchSegmentOptions {
   /// naive, for comparison: the models are loaded for each image, and each box is a separate call
   /// of the segmenter, which encodes the image again. optimized: models are loaded once, an image
   /// is encoded once, boxes of several images make one batch. parallel: optimized, while other
   /// threads read and write. Masks are the same except for the rounding of sums.
   std::string mode = "parallel";
-  int64_t sam_batch_size = 32;   // boxes in one pass of the mask decoder
+  BoxBatchSizes sam_batch_size{32, 32, 32};
   int64_t image_batch_size = 8;  // images in one pass of detector and encoder
   int64_t io_workers = 4;        // threads that read, and as many that write, of mode parallel
   /// The side in pixels of the tiles in which larger images are encoded; neighbouring tiles
@@ -80,8 +86,9 @@ class SegmentSink {
 
 struct SegmentCounts {
   int64_t images = 0, boxes = 0;
-  int64_t encoded = 0;  // passes of an image through the encoder
-  int64_t cached = 0;   // encodings that were there already
+  int64_t encoded = 0;       // passes of an image through the encoder
+  int64_t cached = 0;        // encodings that were there already
+  int64_t full_windows = 0;  // Detector::full_windows()
 };
 
 /// Keeps the models that it has loaded, for the next run. Thread: one.

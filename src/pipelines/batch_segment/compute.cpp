@@ -159,6 +159,8 @@ void SegmentCompute::together(const SegmentWorks& works, SegmentSink& sink, cons
       return true;
     } catch (const IoError&) {  // the device, say
       throw;
+    } catch (const ConfigError&) {  // of the run: an engine that can't run a model, say
+      throw;
     } catch (const std::exception&) {
       if (some.size() > 1) return false;
       SegmentWork& image = some[0]->whole != nullptr ? *some[0]->whole : *some[0];
@@ -177,7 +179,7 @@ void SegmentCompute::run(const SegmentWorks& works, SegmentSink& sink, SegmentCo
     by_detector[models_.detector_of(work->input.view)].push_back(work);
   for (const auto& [path, own] : by_detector) {
     detector(path);
-    together(own, sink, [&, name = path](const SegmentWorks& some) { detect(name, some); });
+    together(own, sink, [&, name = path](const SegmentWorks& some) { detect(name, some, counts); });
   }
   SegmentWorks some;
   int64_t boxes = 0;
@@ -205,9 +207,12 @@ void SegmentCompute::run(const SegmentWorks& works, SegmentSink& sink, SegmentCo
   }
 }
 
-void SegmentCompute::detect(const std::string& path, const SegmentWorks& works) {
+void SegmentCompute::detect(const std::string& path,
+                            const SegmentWorks& works,
+                            SegmentCounts& counts) {
   const StageWork timed(stages_.detect, count_of(works));
   Detector& detector = *detectors_.at(path);
+  const int64_t full_before = detector.full_windows();
   const auto run = [&](const at::Tensor& numbers) -> std::vector<at::Tensor> {
     std::vector<at::Tensor> images;
     const at::Tensor order = numbers.cpu();
@@ -223,6 +228,7 @@ void SegmentCompute::detect(const std::string& path, const SegmentWorks& works) 
   const at::Tensor all = at::arange(count_of(works), at::TensorOptions(at::kLong).device(device_));
   for (int64_t first = 0; first < count_of(works); first += options_.image_batch_size)
     images_(run, all.slice(0, first, first + options_.image_batch_size));
+  counts.full_windows += detector.full_windows() - full_before;
 }
 
 void SegmentCompute::encode(const SegmentWorks& works, SegmentCounts& counts) {
@@ -267,8 +273,10 @@ void SegmentCompute::make_masks(const SegmentWorks& works) {
     return {device::to_host(segmenter().masks(pool.index_select(0, image), some.narrow(1, 0, 4)))};
   };
   std::vector<at::Tensor> parts;
-  for (int64_t first = 0; first < all.size(0); first += options_.sam_batch_size)
-    parts.push_back(boxes_(run, all.slice(0, first, first + options_.sam_batch_size))[0]);
+  const int64_t step = options_.sam_batch_size.of(static_cast<double>(all.size(0)) /
+                                                  static_cast<double>(count_of(works)));
+  for (int64_t first = 0; first < all.size(0); first += step)
+    parts.push_back(boxes_(run, all.slice(0, first, first + step))[0]);
   const at::Tensor logits = at::cat(parts);
   int64_t first = 0;
   for (SegmentWork* work : works) {
@@ -283,7 +291,7 @@ void SegmentCompute::run_naively(SegmentWork& work, SegmentSink& sink, SegmentCo
   detector(path);
   segmenter();
   together({&work}, sink, [&](const SegmentWorks& one) {
-    detect(path, one);
+    detect(path, one, counts);
     share_out(work);
     for (SegmentWork* unit : units_of(work)) {
       std::vector<at::Tensor> logits;

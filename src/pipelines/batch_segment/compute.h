@@ -33,7 +33,7 @@ class SegmentCompute {
   using Step = std::function<void(const SegmentWorks&)>;
   static void together(const SegmentWorks& works, SegmentSink& sink, const Step& step);
   Detector& detector(const std::string& path);
-  void detect(const std::string& path, const SegmentWorks& works);
+  void detect(const std::string& path, const SegmentWorks& works, SegmentCounts& counts);
   void encode(const SegmentWorks& works, SegmentCounts& counts);
   void make_masks(const SegmentWorks& works);
 

@@ -13,11 +13,11 @@ namespace cytra::pipelines {
 namespace {
 
 constexpr SegmentPreset kSegmentPresets[] = {
-    {"cpu", 32, 4, 0},  // a thread for each processor
-    {"t4", 32, 8, 4},
-    {"a10g", 64, 16, 8},
-    {"a100", 128, 32, 8},
-    {"h200", 256, 64, 16},
+    {"cpu", {32, 32, 32}, 4, 4, 0},  // a thread for each processor
+    {"t4", {32, 32, 16}, 4, 8, 4},
+    {"a10g", {64, 64, 48}, 8, 16, 8},
+    {"a100", {128, 96, 64}, 16, 32, 8},
+    {"h200", {256, 192, 128}, 32, 64, 16},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "inference/engine.h"
 #include "ops/boxes/boxes.h"
 
 namespace cytra::inference {
@@ -26,6 +27,9 @@ struct DetectorOptions {
   /// that objects smaller than this are complete in one of them.
   std::vector<int64_t> roi_size{0};
   std::vector<double> overlap{0.25};
+  /// What runs the network of a checkpoint, and in which precision; boxes are made of its outputs
+  /// in float32. TorchScript is run as it is.
+  inference::EngineOptions engine{"eager"};
 };
 
 class Detector {
@@ -39,7 +43,8 @@ class Detector {
   /// image's result does not depend on the others. Thread: one at a time.
   /// Throws: DataError for images that the model does not take, MemoryError.
   virtual std::vector<ops::Boxes> detect(const std::vector<at::Tensor>& images) = 0;
-  /// Images and windows so far that had max_detections objects, and may have had more.
+  /// Images and windows so far that had max_detections objects, or as many as a TorchScript file
+  /// allows itself, and may have had more.
   virtual int64_t full_windows() const = 0;
   virtual int64_t in_channels() const = 0;
   /// The fingerprint of weights, model and options: it differs where results differ.

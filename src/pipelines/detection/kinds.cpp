@@ -9,12 +9,13 @@
 namespace cytra::pipelines {
 
 std::string text_of(const DetectorOptions& options) {
-  return fmt::format("{} {} {} {} {}",
+  return fmt::format("{} {} {} {} {}{}",
                      options.conf_threshold,
                      options.iou_threshold,
                      options.max_detections,
                      fmt::join(options.roi_size, "x"),
-                     fmt::join(options.overlap, "x"));
+                     fmt::join(options.overlap, "x"),
+                     options.engine.text_of_values());
 }
 
 void expect_detector_image(const at::Tensor& image, int64_t channels, int64_t spatial_dims) {

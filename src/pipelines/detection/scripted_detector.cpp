@@ -27,6 +27,10 @@ class ScriptedDetector final : public Detector {
     takes_list_ =
         module_.get_method("forward").function().getSchema().arguments()[1].type()->kind() ==
         c10::TypeKind::ListType;
+    for (const torch::jit::Module& part : module_.modules()) {  // torchvision's name
+      if (part.hasattr("detections_per_img") && part.attr("detections_per_img").isInt())
+        own_limit_ = part.attr("detections_per_img").toInt();
+    }
     for (const at::Tensor& parameter : module_.parameters()) {
       if (parameter.dim() != 4) continue;
       in_channels_ = parameter.size(1);  // of the first convolution
@@ -47,8 +51,9 @@ class ScriptedDetector final : public Detector {
       const std::vector<Tile> tiles = tiles_of({image.size(1), image.size(2)}, options_);
       std::vector<ops::Boxes> parts;
       for (const Tile& tile : tiles) {
-        parts.push_back(chosen(run(tile.of(input).contiguous()), tile.size()));
-        if (parts.back().count() >= options_.max_detections) ++full_windows_;
+        const ops::Boxes all = run(tile.of(input).contiguous());
+        parts.push_back(chosen(all, tile.size()));
+        if (parts.back().count() >= options_.max_detections || is_cut(all)) ++full_windows_;
       }
       found.push_back(join_tiles(tiles, parts, options_.iou_threshold));
     }
@@ -137,6 +142,11 @@ class ScriptedDetector final : public Detector {
       refuse("boxes or scores that are not finite");
     return boxes;
   }
+  /// Whether the file itself has stopped at its number of detections, before the threshold.
+  bool is_cut(const ops::Boxes& all) const {
+    return own_limit_ > 0 && all.count() >= own_limit_ &&
+           all.scores.min().item<double>() >= options_.conf_threshold;
+  }
   ops::Boxes chosen(const ops::Boxes& all, const std::vector<int64_t>& size) const {
     const ops::Boxes within{ops::clip_boxes(all.corners.to(at::kCPU, at::kFloat), size),
                             all.scores.to(at::kCPU, at::kFloat),
@@ -154,6 +164,7 @@ class ScriptedDetector final : public Detector {
   torch::jit::Module module_;
   bool takes_list_ = false;
   int64_t in_channels_ = 3, full_windows_ = 0;
+  int64_t own_limit_ = 0;  // detections that the file gives of an image at most; 0: not known
 };
 
 }  // namespace

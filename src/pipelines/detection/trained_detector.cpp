@@ -31,7 +31,8 @@ class TrainedDetector final : public Detector {
         class_key_(model_.config.find("task.class_key")),
         transforms_(model_.config.at("data.transforms"),
                     model_.config.at("task").get<std::string>("y_key", "instances")) {
-    model_.place(device, device::uses_tensor_cores("32", device));
+    if (options_.engine.quantization == "int8_dynamic") options_.engine.quantization = "none";
+    model_.place(device, device::uses_tensor_cores(options_.engine.precision, device));
     const config::Node task = model_.config.at("task");
     boxes_ = {options.conf_threshold,
               options.iou_threshold,
@@ -95,7 +96,7 @@ class TrainedDetector final : public Detector {
     std::vector<at::Tensor> batch;
     for (std::size_t i = 0; i < count; ++i) batch.push_back(inputs[i].input);
     const std::vector<at::Tensor> levels = adaptive_(
-        [this](const at::Tensor& part) { return network_->all(part.to(device_)); }, at::cat(batch));
+        [this](const at::Tensor& part) { return levels_of(part.to(device_)); }, at::cat(batch));
     for (const at::Tensor& level : levels) {
       if (!level.isfinite().all().item<bool>())  // or nothing would be found, in silence
         throw DataError(model_.path +
@@ -113,6 +114,19 @@ class TrainedDetector final : public Detector {
       found.classes = found.classes.to(at::kCPU, at::kLong).contiguous();
       if (found.count() >= options_.max_detections) ++full_windows_;
     }
+  }
+  std::vector<at::Tensor> levels_of(const at::Tensor& batch) {
+    if (!engine_) {
+      const inference::EngineModel model{
+          [network = network_](const at::Tensor& images) { return network->all(images); },
+          device_,
+          model_.fingerprint,
+          {},
+          {},
+          "engine of the detector"};
+      engine_ = inference::make_engine(model, options_.engine, batch);
+    }
+    return engine_->run(batch);
   }
   /// The image with the intensities that the training had.
   at::Tensor prepared(const at::Tensor& image) const {
@@ -140,6 +154,7 @@ class TrainedDetector final : public Detector {
   const config::Node* class_key_;  // in model_
   inference::InputTransforms transforms_;
   nn::BoxOptions boxes_;
+  std::unique_ptr<inference::Engine> engine_;  // made of the first windows
   inference::AdaptiveBatch adaptive_;
   int64_t full_windows_ = 0;
 };

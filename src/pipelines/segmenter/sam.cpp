@@ -1,6 +1,7 @@
 // Part of pipelines/segmenter/segmenters.h: Cytra's networks as segmenters. A checkpoint holds the
 // options of its network; for weights of Meta they follow from the shapes.
 #include <algorithm>
+#include <cmath>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -21,33 +22,81 @@
 namespace cytra::pipelines {
 namespace {
 
+using inference::EngineOptions;
+
+/// Embeddings (B,C,s,s) and boxes (B,4) as one tensor, which an engine takes: (B,C,s s + 1), a box
+/// at the beginning of the last column.
+at::Tensor packed(const at::Tensor& embeddings, const at::Tensor& boxes) {
+  const at::Tensor column = at::constant_pad_nd(boxes, {0, embeddings.size(1) - 4}).unsqueeze(2);
+  return at::cat({embeddings.flatten(2), column}, 2);
+}
+
+at::Tensor masks_of_packed(nn::PromptableModel& model, const at::Tensor& both) {
+  const auto side = std::lround(std::sqrt(static_cast<double>(both.size(2) - 1)));
+  const at::Tensor embeddings = both.narrow(2, 0, side * side).unflatten(2, {side, side});
+  return model.decode(embeddings, {both.select(2, side * side).narrow(1, 0, 4)}).logits.squeeze(1);
+}
+
+/// The options for the mask decoder. On a CPU its own kernels go through an image's tokens once,
+/// and need fewer multiplications than a graph of single operations.
+EngineOptions decoder_options(EngineOptions options, c10::Device device) {
+  if (!device.is_cpu()) return options;
+  options.backend = "eager";
+  if (options.quantization == "int8") options.quantization = "none";
+  return options;
+}
+
 class SamSegmenter final : public PromptedSegmenter {
  public:
-  SamSegmenter(std::shared_ptr<nn::PromptableModel> model,
+  SamSegmenter(const std::shared_ptr<nn::PromptableModel>& model,
                c10::Device device,
-               std::string fingerprint)
+               const EngineOptions& options,
+               const std::string& fingerprint)
       : PromptedSegmenter(model->fixed_size().front(), model->pixels()),
-        model_(std::move(model)),
         device_(device),
-        fingerprint_(std::move(fingerprint)) {
-    nn::place(*model_, device_, device::uses_tensor_cores("32", device_));
+        fingerprint_(fingerprint + options.text_of_values()),
+        encoder_{{[model](const at::Tensor& images) -> std::vector<at::Tensor> {
+                    return {(*model)(images)};
+                  },
+                  device,
+                  fingerprint + " encoder",
+                  {},
+                  {},
+                  "engine of the image encoder"},
+                 options},
+        decoder_{{[model](const at::Tensor& both) -> std::vector<at::Tensor> {
+                    return {masks_of_packed(*model, both)};
+                  },
+                  device,
+                  fingerprint + " decoder",
+                  {},
+                  {},
+                  "engine of the mask decoder"},
+                 decoder_options(options, device)} {
+    nn::place(*model, device, device::uses_tensor_cores(options.precision, device));
   }
-  at::Tensor encode(const at::Tensor& images) override {
-    const at::NoGradGuard no_grad;
-    return (*model_)(images.to(device_));
-  }
+  at::Tensor encode(const at::Tensor& images) override { return encoder_.run(images.to(device_)); }
   at::Tensor masks(const at::Tensor& embeddings, const at::Tensor& boxes) override {
-    const at::NoGradGuard no_grad;
-    return model_->decode(embeddings.to(device_), {boxes.to(device_, at::kFloat)})
-        .logits.squeeze(1)
-        .to(at::kFloat);
+    if (boxes.size(0) == 0)
+      return embeddings.new_empty({0, 4 * embeddings.size(2), 4 * embeddings.size(3)});
+    return decoder_.run(packed(embeddings.to(device_), boxes.to(device_, at::kFloat)));
   }
   std::string fingerprint() const override { return fingerprint_; }
 
  private:
-  std::shared_ptr<nn::PromptableModel> model_;
+  /// A part of the network, and its engine, which is made of the first inputs that come.
+  struct Part {
+    inference::EngineModel model;
+    EngineOptions options;
+    std::unique_ptr<inference::Engine> engine = {};
+    at::Tensor run(const at::Tensor& input) {
+      if (!engine) engine = inference::make_engine(model, options, input);
+      return engine->run(input).front();
+    }
+  };
   c10::Device device_;
   std::string fingerprint_;
+  Part encoder_, decoder_;
 };
 
 /// What the shapes in a file of weights say about the network.
@@ -152,7 +201,9 @@ config::Node model_of_file(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<PromptedSegmenter> open_sam(const std::string& path, c10::Device device) {
+std::unique_ptr<PromptedSegmenter> open_sam(const std::string& path,
+                                            c10::Device device,
+                                            const inference::EngineOptions& engine) {
   const config::Node node = model_of_file(path);
   const auto model = std::dynamic_pointer_cast<nn::PromptableModel>(make<nn::Model>(node));
   if (model == nullptr)
@@ -162,7 +213,7 @@ std::unique_ptr<PromptedSegmenter> open_sam(const std::string& path, c10::Device
   nn::load_weights(path, *model, true);
   model->eval();
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
-  return std::make_unique<SamSegmenter>(model, device, nn::fingerprint_of(*model, node));
+  return std::make_unique<SamSegmenter>(model, device, engine, nn::fingerprint_of(*model, node));
 }
 
 }  // namespace cytra::pipelines

@@ -1,5 +1,7 @@
 #include "pipelines/segmenter/segmenter.h"
 
+#include <c10/core/InferenceMode.h>
+
 #include "inference/imported/torchscript.h"
 #include "pipelines/segmenter/segmenters.h"
 
@@ -17,8 +19,13 @@ at::Tensor PromptedSegmenter::upscale(const at::Tensor& logits,
   return nn::upscale_masks(logits, placement, side_);
 }
 
-std::unique_ptr<PromptedSegmenter> load_segmenter(const std::string& path, c10::Device device) {
-  return inference::is_torchscript(path) ? open_script(path, device) : open_sam(path, device);
+std::unique_ptr<PromptedSegmenter> load_segmenter(const std::string& path,
+                                                  c10::Device device,
+                                                  const inference::EngineOptions& engine) {
+  const c10::InferenceMode no_inference_mode(false);  // an engine may trace it
+  if (!inference::is_torchscript(path)) return open_sam(path, device, engine);
+  engine.say_is_unread(path);
+  return open_script(path, device);
 }
 
 }  // namespace cytra::pipelines

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "inference/engine.h"
 #include "nn/square_image.h"
 
 namespace cytra::pipelines {
@@ -49,7 +50,12 @@ class PromptedSegmenter {
 /// ViT (sam_vit_b_01ec64.pth, or the same as safetensors): their shapes tell its size; or
 /// TorchScript, a module with methods encode((N,3,S,S)) -> (N,C,s,s) and masks((B,C,s,s), (B,4)) ->
 /// (B,h,w), an int attribute image_size, and, where they are not Segment Anything's, pixel_mean and
-/// pixel_std, lists of 3 numbers for bytes. Throws: ConfigError, DataError naming what was found.
-std::unique_ptr<PromptedSegmenter> load_segmenter(const std::string& path, c10::Device device);
+/// pixel_std, lists of 3 numbers for bytes. `engine`: what runs the encoder, and in which
+/// precision; on a CPU the mask decoder is run by eager; TorchScript is run as it is. Throws:
+/// ConfigError, DataError naming what was found.
+std::unique_ptr<PromptedSegmenter> load_segmenter(const std::string& path,
+                                                  c10::Device device,
+                                                  const inference::EngineOptions& engine = {
+                                                      "eager"});
 
 }  // namespace cytra::pipelines

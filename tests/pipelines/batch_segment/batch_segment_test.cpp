@@ -90,7 +90,7 @@ class BatchSegmentTest : public ::testing::Test {
                                   int64_t workers = 3) {
     BatchSegmentOptions options;
     options.mode = mode;
-    options.sam_batch_size = boxes;
+    options.sam_batch_size = {boxes, boxes, boxes};
     options.image_batch_size = images;
     options.io_workers = workers;
     return options;

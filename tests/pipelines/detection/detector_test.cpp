@@ -146,6 +146,35 @@ TEST(Detector, OptionsChooseWhatStays) {
   EXPECT_EQ(all->full_windows(), 0);
 }
 
+TEST(Detector, EnginesAndPrecisionsFindTheSameObjects) {
+  const test::TmpDir folder;
+  write_detector(folder / "a.ckpt");
+  DetectorOptions options = find_all();
+  const auto exact = load_detector(folder / "a.ckpt", at::kCPU, options);
+  const at::Tensor image = at::rand({1, 32, 48});
+  const auto expected = found_of(exact->detect({image})).front();
+  ASSERT_GT(expected.size(), 3U);
+  options.engine.backend = "auto";
+  const auto by_auto =
+      found_of(load_detector(folder / "a.ckpt", at::kCPU, options)->detect({image})).front();
+  ASSERT_EQ(by_auto.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)  // neighbours may change places
+    EXPECT_NEAR(by_auto[i].score, expected[i].score, 1e-4);
+  options.engine = {"eager"};
+  options.engine.quantization = "int8_dynamic";  // it has no linear layers
+  expect_same(
+      found_of(load_detector(folder / "a.ckpt", at::kCPU, options)->detect({image})).front(),
+      expected);
+  options.engine = {"eager"};
+  options.engine.precision = "bf16-mixed";
+  const auto coarse = load_detector(folder / "a.ckpt", at::kCPU, options);
+  const auto found = found_of(coarse->detect({image})).front();
+  ASSERT_FALSE(found.empty());
+  EXPECT_NEAR(found[0].score, expected[0].score, 0.02);  // of 8 bits
+  EXPECT_NE(found[0].score, expected[0].score);
+  EXPECT_NE(coarse->fingerprint(), exact->fingerprint());
+}
+
 TEST(Detector, ItsOwnLimitIsTheOneThatIsMet) {
   const test::TmpDir folder;
   std::string few = kDetectorConfig;  // candidates of a level, as a training may set them
@@ -207,6 +236,26 @@ TEST(Detector, TakesTorchScriptOfSeveralForms) {
     ASSERT_EQ(found.size(), 2U) << name;
     expect_scripted(found[0]);
     expect_scripted(found[1]);
+  }
+}
+
+TEST(Detector, TheLimitOfATorchScriptFileIsTold) {
+  const test::TmpDir folder;
+  for (const int64_t limit : {5, 6}) {
+    torch::jit::Module module("Detector");
+    module.register_attribute("detections_per_img", c10::IntType::get(), limit);
+    module.define("def forward(self, x: Tensor):\n" + std::string(kScriptedBoxes) +
+                  "        return boxes, scores, labels\n");
+    module.save(folder / "a.pt");
+    DetectorOptions options;
+    options.conf_threshold = 0.05;
+    const auto detector = load_detector(folder / "a.pt", at::kCPU, options);
+    detector->detect({at::zeros({3, 30, 40})});
+    EXPECT_EQ(detector->full_windows(), limit == 5 ? 1 : 0);
+    options.conf_threshold = 0.25;  // what was cut off was below it, as the last one is
+    const auto strict = load_detector(folder / "a.pt", at::kCPU, options);
+    strict->detect({at::zeros({3, 30, 40})});
+    EXPECT_EQ(strict->full_windows(), 0);
   }
 }
 

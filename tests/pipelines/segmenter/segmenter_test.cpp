@@ -90,6 +90,35 @@ TEST(LoadSegmenter, MasksDoNotDependOnTheBatch) {
   EXPECT_EQ(segmenter->masks(embeddings.slice(0, 0, 0), boxes.slice(0, 0, 0)).size(0), 0);
 }
 
+TEST(LoadSegmenter, EnginesAndPrecisionsGiveTheSameMasks) {
+  const auto exact = pipelines::load_segmenter(kSegmenters + "sam.pth", at::kCPU);
+  const at::Tensor image = exact->prepare(golden_picture()).image.unsqueeze(0);
+  const at::Tensor boxes =
+      at::tensor({3.0F, 4.0F, 20.0F, 25.0F, 12.0F, 2.0F, 38.0F, 23.0F}).view({2, 4});
+  const auto masks_by = [&](pipelines::PromptedSegmenter& segmenter) {
+    return segmenter.masks(segmenter.encode(image).expand({2, -1, -1, -1}), boxes);
+  };
+  const at::Tensor expected = masks_by(*exact);
+  const double largest = expected.abs().max().item<double>();
+  const auto error_of = [&](const inference::EngineOptions& engine) {
+    const auto segmenter = pipelines::load_segmenter(kSegmenters + "sam.pth", at::kCPU, engine);
+    EXPECT_EQ(segmenter->fingerprint() == exact->fingerprint(), engine.text_of_values().empty());
+    return (masks_by(*segmenter) - expected).abs().max().item<double>() / largest;
+  };
+  inference::EngineOptions engine;  // auto
+  EXPECT_LT(error_of(engine), 1e-4);
+  engine = {"eager"};
+  engine.precision = "bf16-mixed";
+  const double of_bf16 = error_of(engine);
+  EXPECT_LT(of_bf16, 0.05);
+  EXPECT_GT(of_bf16, 1e-4);
+  engine = {};
+  engine.quantization = "int8_dynamic";
+  const double of_int8 = error_of(engine);
+  EXPECT_LT(of_int8, 0.1);
+  EXPECT_GT(of_int8, 1e-4);
+}
+
 TEST(LoadSegmenter, TorchScriptHasItsOwnPixels) {
   const auto segmenter = pipelines::load_segmenter(kSegmenters + "bright.pt", at::kCPU);
   at::Tensor image = at::zeros({1, 64, 64}, at::kByte);
