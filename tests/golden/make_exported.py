@@ -331,7 +331,7 @@ def main():
             continue
         # The large ones in float64: deep networks of random weights make much of a last bit.
         try:
-            write(folder, name, make, shape, torch.float64 if is_large else torch.float32, 100 if is_large else 20)
+            write(folder, name, make, shape, torch.float64 if is_large else torch.float32, 30 if is_large else 20)
         except Exception as error:  # one that torch does not export
             if not is_large:
                 raise

@@ -70,9 +70,11 @@ struct ExportedProgram::Impl {
     }
     copies = stored.take_copies();
     find_aliases();
-    keep_only_named_shapes(json);
-    json["aliases"] = graph.aliases;
-    text = json.dump();
+    in_part(path, parts->graph, [&] {
+      keep_only_named_shapes(json);
+      json["aliases"] = graph.aliases;
+      text = json.dump();
+    });
     reading.check();
   }
 

@@ -108,6 +108,8 @@ TEST(ExportedHostile, DamagedArchivesAreRefusedOrRun) {
         ++refused;
       } catch (const ConfigError&) {
         ++refused;
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << name << ", seed " << i << ": " << error.what();
       }
     }
   }
