@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
       {{"--ckpt", "checkpoint.ckpt_path", Takes::one, "the trained model"},
        {"-o", "video.output", Takes::one, "the video to write, in place of OUT"},
        {"--output-kind", "video.output_kind", Takes::one, "overlay or mask"},
-       {"--roi", "video.roi", Takes::one, "x,y,width,height, motion, or an image"},
+       {"--roi", "video.roi", Takes::one, "x,y,width,height, motion, a detector, or an image"},
        {"--skip-threshold",
         "video.skip_threshold",
         Takes::one,

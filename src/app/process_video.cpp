@@ -136,6 +136,11 @@ void add_figures(const pipelines::VideoFigures& figures,
   count("frames_inferred", "frames that the model saw, whole or in part", figures.inferred);
   count("frames_reused", "frames that took over the mask before them", figures.reused);
   if (has_cache) count("frames_cached", "frames whose labels were in the cache", figures.cached);
+  if (figures.empty + figures.regions > 0) {
+    count("frames_empty", "frames in which the detector found nothing", figures.empty);
+    count("regions", "regions that the detector found", figures.regions);
+    results.add("regions_share", figures.regions_share);
+  }
   count("frames_dropped", "frames of a live source that came too fast", figures.dropped);
   count("frames_written", "frames in the output", figures.written);
   if (figures.partial > 0)

@@ -82,6 +82,13 @@ TEST_F(MovedKeys, TheGuidesValuesAreTakenAndIdleKeysTold) {
   const std::string told = testing::internal::GetCapturedStderr();
   for (const char* key : {"processing.use_multiprocessing", "processing.max_queue_size"})
     EXPECT_NE(told.find(std::string(key) + ": no effect, "), std::string::npos) << told;
+  tree_.write("with_video.yaml",
+              "# @keys_of CytoDL\ndefaults:\n  - _self_\n  - experiment: null\n"
+              "video: {queue_frames: 16}\n");
+  EXPECT_EQ(to_json(compose({"processing.max_queue_size=100"}, "with_video")),
+            R"({"video":{"queue_frames":100}})");
+  EXPECT_EQ(to_json(compose({experiment("processing: {max_queue_size: 90}\n")}, "with_video")),
+            R"({"video":{"queue_frames":90}})");
 }
 
 TEST_F(MovedKeys, TheLaterFileWins) {

@@ -87,7 +87,8 @@ using Spoil = std::function<void(at::Tensor& logits)>;
 
 inline inference::Predictor bright_predictor(int64_t channels = 1,
                                              const Spoil& spoil = {},
-                                             const std::string& fingerprint = "") {
+                                             const std::string& fingerprint = "",
+                                             const std::string& decoder = "null") {
   inference::LoadedModel model;
   model.fingerprint = fingerprint;
   model.path = "bright.ckpt";
@@ -96,10 +97,12 @@ inline inference::Predictor bright_predictor(int64_t channels = 1,
   model.divisor = {1, 1};
   model.config = config::parse_yaml(
       "{patch_shape: [32, 32], task: {_target_: SegmentationTask, x_key: raw, y_key: seg, "
-      "num_classes: 2, "
-      "inference_args: {roi_size: 32, overlap: 0.25}}, data: {transforms: {train: [], predict: "
-      "null, valid: "
-      "[{_target_: LoadImaged, keys: [raw, seg]}]}}}",
+      "num_classes: 2, decoder: " +
+          decoder +
+          ", inference_args: {roi_size: 32, overlap: 0.25}}, data: {transforms: {train: [], "
+          "predict: "
+          "null, valid: "
+          "[{_target_: LoadImaged, keys: [raw, seg]}]}}}",
       "test");
   model.place = [](c10::Device, bool) {};
   model.forward = [spoil](const at::Tensor& windows) {

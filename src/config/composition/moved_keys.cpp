@@ -29,17 +29,18 @@ const std::vector<MovedKey>& moved_keys() {
                                           {"performance.channels_last", "model.channels_last"},
                                           {"gpu.precision", "trainer.precision"},
                                           {"gpu.allow_tf32", "performance.enable_tf32"},
-                                          {"processing.num_threads", "data.num_workers"}};
+                                          {"processing.num_threads", "data.num_workers"},
+                                          {"processing.max_queue_size", "video.queue_frames"}};
   return keys;
 }
 
-/// Keys of the guides that have nothing to set here, and why.
+/// Keys of the guides that have nothing to set in a program, and why.
 constexpr std::pair<const char*, const char*> kIdleKeys[] = {
     {"processing.use_multiprocessing",
      "images are loaded by threads, which share memory (data.num_workers)"},
     {"processing.max_queue_size",
-     "each thread that loads keeps data.prefetch_factor batches ready, and stages of a chain have "
-     "queues of their own"}};
+     "each thread that loads keeps data.prefetch_factor batches ready; process_video has "
+     "video.queue_frames"}};
 
 /// Whether a key is one of these, which is told.
 bool tell_idle(const std::string& key) {
@@ -129,7 +130,6 @@ void take_moved_keys(Node& root) {
 }
 
 std::optional<Override> MovedOverrides::current(const Node& root, const Override& override) {
-  if (tell_idle(override.key)) return std::nullopt;
   Override current = override;
   for (const MovedKey& key : moved_keys()) {
     const bool is_below = starts_with(override.key, key.before + ".");
@@ -138,6 +138,7 @@ std::optional<Override> MovedOverrides::current(const Node& root, const Override
     for (Node& value : current.values) rename_value(key, value);
     break;
   }
+  if (tell_idle(current.key)) return std::nullopt;
   const auto [place, is_first] = given_.emplace(current.key, override);
   const Override& earlier = place->second;
   if (!is_first && earlier.key != override.key && !earlier.values.empty() &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -16,7 +17,6 @@ namespace {
 
 constexpr float kMoved =
     0.04F;  // of a thumbnail's pixel: above a camera's noise, which 64 pixels average
-constexpr int64_t kMargin = 32;     // pixels around what moved, for the model to see
 constexpr double kWholeFrom = 0.6;  // share of the region from which on all of it is predicted
 
 double mean_difference(const Thumbnail& a, const Thumbnail& b) {
@@ -41,34 +41,24 @@ std::optional<FrameBox> box_of(const std::string& text) {
   return FrameBox{numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
+bool is_detector(const std::string& roi) {
+  return !box_of(roi) && !io::is_image_path(roi) && std::filesystem::is_regular_file(roi);
+}
+
 }  // namespace
 
-FrameBox to_stored(const FrameBox& box, const io::VideoInfo& info) {
-  switch (info.turns) {
-    case 1:
-      return {box.y, info.height - box.x - box.width, box.height, box.width};
-    case 2:
-      return {
-          info.width - box.x - box.width, info.height - box.y - box.height, box.width, box.height};
-    case 3:
-      return {info.width - box.y - box.height, box.x, box.height, box.width};
-    default:
-      return box;
-  }
-}
-
-at::Tensor to_upright(const at::Tensor& stored, int turns) {
-  return turns == 0 ? stored : at::rot90(stored, -turns, {-2, -1});
-}
-
-at::Tensor to_stored(const at::Tensor& upright, int turns) {
-  return turns == 0 ? upright : at::rot90(upright, turns, {-2, -1});
-}
-
-FrameSelector::FrameSelector(const VideoOptions& options, const io::VideoInfo& info)
+FrameSelector::FrameSelector(const VideoOptions& options,
+                             const io::VideoInfo& info,
+                             const inference::WindowedModel& model,
+                             StageReport& report)
     : options_(options), width_(info.width), whole_{0, 0, info.width, info.height} {
-  follows_motion_ = options.roi && *options.roi == "motion";
-  if (options.roi && !follows_motion_) choose_region(*options.roi, info);
+  if (!options.roi) return;
+  follows_motion_ = *options.roi == "motion";
+  if (is_detector(*options.roi)) {
+    finder_.emplace(options, info, model, report);
+  } else if (!follows_motion_) {
+    choose_region(*options.roi, info);
+  }
 }
 
 void FrameSelector::choose_region(const std::string& roi, const io::VideoInfo& info) {
@@ -85,8 +75,10 @@ void FrameSelector::choose_region(const std::string& roi, const io::VideoInfo& i
     return;
   }
   if (!io::is_image_path(roi)) {
-    throw ConfigError(fmt::format(
-        "video.roi={}: expected x,y,width,height (whole numbers), motion, or an image", roi));
+    throw ConfigError(
+        fmt::format("video.roi={}: expected x,y,width,height (whole numbers), "
+                    "motion, an image, or the file of a detector",
+                    roi));
   }
   const at::Tensor pixels = data::to_tensor(io::read_image(roi), 2, roi).ne(0).any(0);
   if (pixels.size(0) != height || pixels.size(1) != width) {
@@ -121,17 +113,11 @@ FrameBox FrameSelector::moved(const Thumbnail& now) const {
     }
   }
   if (x1 < 0) return {};
-  // Multiples of the margin: few sizes of batches
-  const auto low = [](int64_t cell) {
-    return std::max<int64_t>(cell * kThumbnailStep - kMargin, 0) / kMargin * kMargin;
-  };
-  const auto high = [](int64_t cell, int64_t limit) {
-    return std::min(limit, ((cell + 1) * kThumbnailStep + 2 * kMargin - 1) / kMargin * kMargin);
-  };
-  FrameBox box{low(x0), low(y0), 0, 0};
-  box.width = high(x1, whole_.width) - box.x;
-  box.height = high(y1, whole_.height) - box.y;
-  return box;
+  constexpr int64_t step = kThumbnailStep;
+  return region_around({step * x0, step * y0, step * (x1 + 1 - x0), step * (y1 + 1 - y0)},
+                       options_.roi_margin,
+                       whole_,
+                       {});
 }
 
 /// What is predicted now is what later frames are compared with.
@@ -149,8 +135,16 @@ void FrameSelector::remember(const Thumbnail& now, const FrameBox& box) {
 }
 
 FrameSelector::Choice FrameSelector::choose(const std::vector<unsigned char>& rgb) {
+  Choice choice = choose_by_change(rgb);
+  if (!finder_) return choice;
+  finder_->next_frame();
+  if (choice.is_inferred || choice.is_measured) choice.boxes = finder_->regions(rgb);
+  return choice;
+}
+
+FrameSelector::Choice FrameSelector::choose_by_change(const std::vector<unsigned char>& rgb) {
   Choice choice;
-  choice.box = whole_;
+  choice.boxes = {whole_};
   if (options_.skip_threshold <= 0 && !follows_motion_) return choice;
   Thumbnail now = thumbnail_of(rgb.data(), width_, whole_);
   const bool is_due = !reference_ || since_whole_ >= options_.max_gap;
@@ -173,7 +167,7 @@ FrameSelector::Choice FrameSelector::choose(const std::vector<unsigned char>& rg
   if (is_part) {
     ++since_whole_;
     remember(now, box);
-    choice.box = box;
+    choice.boxes = {box};
     return choice;
   }
   reference_ = std::move(now);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -15,8 +16,6 @@
 namespace cytra::pipelines {
 namespace {
 
-constexpr int64_t kQueueBytes = int64_t{256} << 20;  // each: two frames of 8K, with their tensors
-constexpr std::size_t kQueueFrames = 16;
 constexpr std::size_t kLiveFrames = 64;  // decoded: what came at once while a stream was opened
 
 void expect_masks(const inference::Predictor& predictor) {
@@ -42,21 +41,6 @@ int64_t highest_label(const inference::Predictor& predictor) {
   return std::max<int64_t>(is_argmax ? channels - 1 : channels, 1);
 }
 
-/// Keeps the labels of a frame.
-class LabelsOfFrame final : public inference::ResultOutput {
- public:
-  explicit LabelsOfFrame(at::Tensor& labels) : labels_(labels) {}
-  void take(const inference::ImageResult& result, const at::Tensor& rows) override {
-    if (!result.has_labels())
-      throw std::logic_error("video frames are predicted in the form that predict calls mask");
-    labels_ = result.labels(rows).to(at::kInt);
-  }
-  void finish(inference::ResultFiles& /*files*/) override {}
-
- private:
-  at::Tensor& labels_;
-};
-
 }  // namespace
 
 io::Geometry plain_geometry() {
@@ -78,17 +62,18 @@ VideoRun::VideoRun(io::VideoSource& source,
       options_(options),
       hooks_(hooks),
       is_live_(options.live == "on" || (options.live == "auto" && source.info().is_live)),
-      selector_(options, source.info()),
       cache_(options, source.info(), predictor),
       decoding_(report.add("decode")),
       preprocessing_(report.add("preprocess")),
+      selector_(options, source.info(), predictor.windowed(), report),
       inferring_(report.add("infer")),
       postprocessing_(report.add("postprocess")),
       encoding_(report.add("encode")),
-      decoded_(is_live_ ? kLiveFrames : kQueueFrames, kQueueBytes),
-      prepared_(is_live_ ? 1 : kQueueFrames, kQueueBytes),
-      predicted_(is_live_ ? 1 : kQueueFrames, kQueueBytes),
-      drawn_(is_live_ ? 1 : kQueueFrames, kQueueBytes),
+      queue_{is_live_ ? 1 : static_cast<std::size_t>(options.queue_frames), options.queue_mb << 20},
+      decoded_(is_live_ ? kLiveFrames : queue_.frames, queue_.bytes),
+      prepared_(queue_.frames, queue_.bytes),
+      predicted_(queue_.frames, queue_.bytes),
+      drawn_(queue_.frames, queue_.bytes),
       labels_(at::zeros({source.info().height, source.info().width}, at::kInt)) {
   expect_masks(predictor);
   if (options.min_confidence > 0)
@@ -96,15 +81,22 @@ VideoRun::VideoRun(io::VideoSource& source,
   highest_ = highest_label(predictor);
 }
 
+bool VideoRun::Job::needs_model() const {
+  return std::any_of(
+      regions.begin(), regions.end(), [](const Region& region) { return region.input != nullptr; });
+}
+
 int64_t VideoRun::Job::bytes() const {
   auto sum = static_cast<int64_t>(frame.rgb.size());
-  if (input) {
-    int64_t count = 1;
-    for (const int64_t side : input->shape) count *= side;
-    sum += count * static_cast<int64_t>(sizeof(float));
+  for (const Region& region : regions) {
+    if (region.input) {
+      int64_t count = 1;
+      for (const int64_t side : region.input->shape) count *= side;
+      sum += count * static_cast<int64_t>(sizeof(float));
+    }
+    for (const at::Tensor* one : {&region.values, &region.exact, &region.labels})
+      sum += one->defined() ? static_cast<int64_t>(one->nbytes()) : 0;
   }
-  for (const at::Tensor* one : {&values, &exact, &labels})
-    sum += one->defined() ? static_cast<int64_t>(one->nbytes()) : 0;
   return sum;
 }
 
@@ -125,6 +117,8 @@ VideoFigures VideoRun::run() {
                           &VideoRun::encode_all})
     threads.start([this, work] { (this->*work)(); });
   threads.finish([this] { infer_all(); });
+  figures_.regions_share /= static_cast<double>(
+      std::max<int64_t>(figures_.inferred + figures_.cached + figures_.empty, 1));
   figures_.drift_frames = drift_.frames;
   figures_.drift_mean = drift_.mean();
   figures_.drift_max = drift_.most;
@@ -175,25 +169,12 @@ void VideoRun::decode_all() {
 }
 
 /// The box of a frame after the checkpoint's transforms.
-std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const Job& job) const {
-  const FrameBox& box = job.choice.box;
-  const int64_t width = source_.info().width;
-  at::Tensor pixels;
-  if (predictor_.model().in_channels == 1) {
-    pixels = at::empty({1, box.height, box.width}, at::kByte);
-    luma_of(job.frame.rgb.data(), width, box, pixels.mutable_data_ptr<uint8_t>());
-  } else {
-    const at::Tensor frame =
-        at::from_blob(const_cast<unsigned char*>(job.frame.rgb.data()),  // is only read
-                      {source_.info().height, width, 3},
-                      at::kByte);
-    pixels = frame.narrow(0, box.y, box.height)
-                 .narrow(1, box.x, box.width)
-                 .permute({2, 0, 1})
-                 .contiguous();
-  }
+std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const io::VideoFrame& frame,
+                                                                const FrameBox& box) const {
+  const at::Tensor pixels =
+      pixels_of(frame.rgb, source_.info().width, box, predictor_.model().in_channels);
   data::Sample sample;
-  sample.id = fmt::format("frame {}", job.frame.number);
+  sample.id = fmt::format("frame {}", frame.number);
   sample.geometries[predictor_.windowed().x_key] = plain_geometry();
   sample.tensors[predictor_.windowed().x_key] =
       to_upright(pixels, source_.info().turns).contiguous();
@@ -203,13 +184,17 @@ std::shared_ptr<const inference::ModelInput> VideoRun::input_of(const Job& job) 
   return input;
 }
 
-/// Gets the labels of a frame from the cache; else prepares what is predicted.
+/// Gets the labels of a frame's regions from the cache; else prepares what is predicted.
 void VideoRun::look_up(Job& job) {
-  if (cache_.is_on()) {
-    job.key = cache_.key(job.frame.rgb, job.choice.box);
-    job.labels = cache_.find(job.key);
+  for (const FrameBox& box : job.choice.boxes) {
+    Region& region = job.regions.emplace_back();
+    region.box = box;
+    if (cache_.is_on()) {
+      region.key = cache_.key(job.frame.rgb, box);
+      region.labels = cache_.find(region.key);
+    }
+    if (!region.labels.defined()) region.input = input_of(job.frame, box);
   }
-  if (!job.labels.defined()) job.input = input_of(job);
 }
 
 void VideoRun::preprocess_all() {
@@ -228,46 +213,49 @@ void VideoRun::preprocess_all() {
   prepared_.close();
 }
 
-void VideoRun::predict_early(const std::vector<Job*>& waiting,
-                             const std::vector<const inference::ModelInput*>& inputs,
-                             const inference::SlidingWindowOptions& windows) {
-  const std::vector<at::Tensor> values = early_exit_->predict(inputs);
-  for (std::size_t i = 0; i < waiting.size(); ++i) {
-    waiting[i]->values = values[i];
-    if (options_.measure_drift > 0 && exits_++ % options_.measure_drift == 0)
-      waiting[i]->exact = predictor_.windowed().run(*inputs[i], windows);
+/// Predicts regions whose inputs have one shape.
+void VideoRun::predict(const std::vector<Region*>& regions) {
+  std::vector<const inference::ModelInput*> inputs;
+  for (const Region* region : regions) inputs.push_back(region->input.get());
+  const inference::WindowedModel& model = predictor_.windowed();
+  const inference::SlidingWindowOptions windows = model.windows(*inputs[0]);
+  if (early_exit_) {
+    const std::vector<at::Tensor> values = early_exit_->predict(inputs);
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      regions[i]->values = values[i];
+      if (options_.measure_drift > 0 && exits_++ % options_.measure_drift == 0)
+        regions[i]->exact = model.run(*inputs[i], windows);
+    }
+  } else if (regions.size() == 1) {
+    regions[0]->values = model.run(*inputs[0], windows);
+  } else {
+    model.run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
+      if (!values.defined()) {
+        throw DataError(inputs[i]->sample.id +
+                        ": the model makes values of it that are NaN or infinite");
+      }
+      regions[i]->values = values.cpu().clone();
+    });
   }
 }
 
-/// Predicts the jobs that wait for it, whose inputs have one shape, and passes all on.
+/// Predicts what waits for it in the jobs, and passes all on.
 void VideoRun::infer(std::vector<JobPointer>& jobs) {
-  std::vector<Job*> waiting;
-  std::vector<const inference::ModelInput*> inputs;
+  std::map<std::vector<int64_t>, std::vector<Region*>> by_shape;
+  int64_t frames = 0;
   for (const JobPointer& job : jobs) {
-    if (!job->input) continue;
-    waiting.push_back(job.get());
-    inputs.push_back(job->input.get());
-  }
-  if (!waiting.empty()) {
-    const StageWork work(inferring_, static_cast<int64_t>(waiting.size()));
-    const inference::SlidingWindowOptions windows = predictor_.windowed().windows(*inputs[0]);
-    if (early_exit_) {
-      predict_early(waiting, inputs, windows);
-    } else if (waiting.size() == 1) {
-      waiting[0]->values = predictor_.windowed().run(*inputs[0], windows);
-    } else {
-      predictor_.windowed().run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {
-        if (!values.defined()) {
-          throw DataError(inputs[i]->sample.id +
-                          ": the model makes values of it that are NaN or infinite");
-        }
-        waiting[i]->values = values.cpu().clone();
-      });
+    if (job->needs_model()) ++frames;
+    for (Region& region : job->regions) {
+      if (region.input) by_shape[region.input->shape].push_back(&region);
     }
+  }
+  if (frames > 0) {
+    const StageWork work(inferring_, frames);
+    for (const auto& [shape, regions] : by_shape) predict(regions);
   }
   {
     const std::lock_guard lock(state_mutex_);
-    has_engine_ = has_engine_ || !waiting.empty();
+    has_engine_ = has_engine_ || frames > 0;
     handled_ += static_cast<int64_t>(jobs.size());
   }
   state_changed_.notify_all();
@@ -282,7 +270,6 @@ void VideoRun::infer_all() {
   const int64_t batch_size = is_live_ ? 1 : options_.batch_size;
   const auto most = static_cast<std::size_t>(4 * batch_size);  // with those that need no model
   std::vector<JobPointer> jobs;
-  std::vector<int64_t> shape;
   int64_t waiting = 0;
   const auto flush = [&] {
     infer(jobs);
@@ -291,11 +278,7 @@ void VideoRun::infer_all() {
   while (std::optional<JobPointer> next = prepared_.pop()) {
     if (is_stopped()) break;
     JobPointer job = std::move(*next);
-    if (job->input) {
-      if (waiting > 0 && job->input->shape != shape) flush();
-      shape = job->input->shape;
-      ++waiting;
-    }
+    if (job->needs_model()) ++waiting;
     jobs.push_back(std::move(job));
     if (waiting >= batch_size || jobs.size() >= most || waiting == 0) flush();
   }
@@ -322,77 +305,6 @@ void VideoRun::encode_all() {
   }
   const StageWork work(encoding_, 0);
   sink_.finish(rest);
-}
-
-/// (h,w) int32 of the box of a job, as stored.
-at::Tensor VideoRun::labels_of(const Job& job, const at::Tensor& values) const {
-  at::Tensor labels;
-  inference::ImageResult::Outputs outputs;
-  outputs.push_back(std::make_unique<LabelsOfFrame>(labels));
-  inference::ImageResult result(predictor_, result_, job.input, std::move(outputs));
-  result.take(values);
-  result.finish();
-  if (labels.size(0) > 1) {  // masks that may overlap: the last one is seen
-    const at::Tensor numbers =
-        at::arange(1, labels.size(0) + 1, at::TensorOptions(at::kInt)).view({-1, 1, 1});
-    labels = (labels.ne(0) * numbers).amax(0, true);
-  }
-  return to_stored(labels[0], source_.info().turns);
-}
-
-void VideoRun::Drift::add(const at::Tensor& shown, const at::Tensor& exact) {
-  const at::Tensor is_any = shown.ne(0).logical_or(exact.ne(0));
-  const auto whole = is_any.sum().item<int64_t>();
-  const auto common = shown.eq(exact).logical_and(is_any).sum().item<int64_t>();
-  const double drift =
-      whole == 0 ? 0 : 1 - static_cast<double>(common) / static_cast<double>(whole);
-  ++frames;
-  sum += drift;
-  most = std::max(most, drift);
-}
-
-/// Pastes the result of a job into the labels of the frame.
-void VideoRun::paste(Job& job) {
-  const FrameBox& box = job.choice.box;
-  at::Tensor labels = job.labels;
-  if (!labels.defined()) {
-    labels = labels_of(job, job.values);
-    if (cache_.is_on()) cache_.keep(job.key, labels);
-    if (job.exact.defined()) exit_drift_.add(labels, labels_of(job, job.exact));
-  }
-  const auto part = [&](const at::Tensor& whole) {
-    return whole.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
-  };
-  if (selector_.mask().defined()) labels = labels * part(selector_.mask());
-  if (job.choice.is_measured) return drift_.add(part(labels_), labels);
-  part(labels_).copy_(labels);
-}
-
-void VideoRun::postprocess_all() {
-  while (std::optional<JobPointer> next = predicted_.pop()) {
-    JobPointer job = std::move(*next);
-    if (!job->is_end()) {
-      const StageWork work(postprocessing_);
-      const bool is_cached = job->labels.defined();
-      if (is_cached || job->values.defined()) paste(*job);
-      const FrameSelector::Choice& choice = job->choice;
-      gap_ = choice.is_inferred ? 0 : gap_ + 1;
-      ++(!choice.is_inferred ? figures_.reused : is_cached ? figures_.cached : figures_.inferred);
-      if (choice.is_inferred && !(choice.box == selector_.whole())) ++figures_.partial;
-      figures_.longest_gap = std::max(figures_.longest_gap, gap_);
-      const int32_t* labels = labels_.const_data_ptr<int32_t>();
-      if (options_.output_kind == "mask") {
-        paint_labels(labels, labels_.numel(), highest_, job->frame.rgb.data());
-      } else {
-        draw_labels(labels, labels_.size(0), labels_.size(1), job->frame.rgb.data());
-      }
-      job->input.reset();
-      for (at::Tensor* one : {&job->values, &job->exact, &job->labels}) one->reset();
-    }
-    const int64_t bytes = job->bytes();
-    if (!drawn_.push(std::move(job), bytes)) break;
-  }
-  drawn_.close();
 }
 
 }  // namespace cytra::pipelines

@@ -34,16 +34,22 @@ class VideoRun {
   VideoFigures run();
 
  private:
-  /// A frame that is being processed; the last one has no pixels, but the rest of the sound.
-  struct Job {
-    io::VideoFrame frame;
-    FrameSelector::Choice choice;
+  /// A box of a frame that is predicted, or in the cache.
+  struct Region {
+    FrameBox box;
     std::shared_ptr<const inference::ModelInput> input;  // where it is predicted
     at::Tensor values;                                   // of the model, on the CPU
     at::Tensor exact;   // the same without an early exit, to compare
     std::string key;    // of the cache
     at::Tensor labels;  // that were in it
+  };
+  /// A frame that is being processed; the last one has no pixels, but the rest of the sound.
+  struct Job {
+    io::VideoFrame frame;
+    FrameSelector::Choice choice;
+    std::vector<Region> regions;
     bool is_end() const { return frame.rgb.empty(); }
+    bool needs_model() const;
     int64_t bytes() const;  // of memory
   };
   using JobPointer = std::unique_ptr<Job>;
@@ -55,15 +61,16 @@ class VideoRun {
   void infer_all();
   void postprocess_all();
   void encode_all();
-  std::shared_ptr<const inference::ModelInput> input_of(const Job& job) const;
+  std::shared_ptr<const inference::ModelInput> input_of(const io::VideoFrame& frame,
+                                                        const FrameBox& box) const;
   void look_up(Job& job);
   void infer(std::vector<JobPointer>& jobs);
-  void predict_early(const std::vector<Job*>& waiting,
-                     const std::vector<const inference::ModelInput*>& inputs,
-                     const inference::SlidingWindowOptions& windows);
+  void predict(const std::vector<Region*>& regions);
   void wait_for_engine(int64_t frames);
-  at::Tensor labels_of(const Job& job, const at::Tensor& values) const;
+  at::Tensor labels_of(const Region& region, const at::Tensor& values) const;
+  at::Tensor labels_of(Region& region);
   void paste(Job& job);
+  void count(const Job& job);
   void fail(const std::exception_ptr& error);
 
   io::VideoSource& source_;
@@ -73,10 +80,15 @@ class VideoRun {
   const VideoOptions options_;
   const VideoHooks hooks_;
   const bool is_live_;
-  FrameSelector selector_;
   FrameCache cache_;
   std::optional<EarlyExit> early_exit_;
-  StageReport::Stage &decoding_, &preprocessing_, &inferring_, &postprocessing_, &encoding_;
+  StageReport::Stage &decoding_, &preprocessing_;
+  FrameSelector selector_;
+  StageReport::Stage &inferring_, &postprocessing_, &encoding_;
+  const struct QueueSize {
+    std::size_t frames;
+    int64_t bytes;
+  } queue_;
   Jobs decoded_, prepared_, predicted_, drawn_;
   at::Tensor labels_;    // (H,W) int32 of the frame as stored: what the last one got
   int64_t highest_ = 1;  // label; 0: objects
@@ -90,7 +102,7 @@ class VideoRun {
     double mean() const { return frames == 0 ? 0 : sum / static_cast<double>(frames); }
   };
   Drift drift_, exit_drift_;
-  int64_t exits_ = 0;  // frames that were predicted with an early exit
+  int64_t exits_ = 0;  // regions that were predicted with an early exit
   std::mutex state_mutex_;
   std::condition_variable state_changed_;
   bool has_failed_ = false;

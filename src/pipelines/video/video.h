@@ -28,7 +28,10 @@ struct VideoOptions {
   double min_confidence = 0;
   std::vector<double> scales{0.5};
   std::optional<std::string> roi, cache_dir;
+  int64_t roi_margin = 32, roi_every = 1;
+  double conf_threshold = 0.25;
   double cache_dir_gb = 10;
+  int64_t queue_frames = 16, queue_mb = 256;
   std::optional<int64_t> limit_frames;
   std::string settings;  // C++ only: what labels depend on and the predictor does not tell; for the
                          // cache
@@ -69,7 +72,19 @@ struct VideoOptions {
     v("roi",
       roi,
       "what is predicted: x,y,width,height in pixels of the upright picture; motion: what has "
-      "changed; an image whose pixels other than 0 are wanted; null: all");
+      "changed; a detector (a checkpoint or TorchScript): what it finds; an image whose pixels "
+      "other than 0 are wanted; null: all");
+    v("roi_margin", roi_margin, "pixels around what has changed or was found", 0, 1e5);
+    v("roi_every",
+      roi_every,
+      "frames from one that the detector sees to the next; those between keep its regions",
+      1,
+      1e6);
+    v("conf_threshold",
+      conf_threshold,
+      "boxes that the detector gives a lower score are left out",
+      0,
+      1);
     v("live",
       live,
       "the oldest frames are dropped where they come too fast: on, off; auto: of a FIFO, a device "
@@ -82,6 +97,12 @@ struct VideoOptions {
       "GB that this folder may take; the least recently used are dropped first",
       0,
       1e6);
+    v("queue_frames",
+      queue_frames,
+      "frames that may wait between two stages; live video has queues of its own",
+      1,
+      1e6);
+    v("queue_mb", queue_mb, "MiB that they may take; a larger frame passes alone", 1, 1e6);
   }
   void check() const;
 };
@@ -89,9 +110,12 @@ struct VideoOptions {
 struct VideoFigures {
   int64_t frames_in = 0;  // decoded
   int64_t inferred = 0, reused = 0, dropped = 0, written = 0;
-  int64_t cached = 0;       // labels were in the cache
-  int64_t partial = 0;      // of the inferred: a part of the frame, by roi=motion
-  int64_t longest_gap = 0;  // frames in a row that took over a mask
+  int64_t cached = 0;        // labels were in the cache
+  int64_t partial = 0;       // of the inferred: a part of the frame, by roi=motion
+  int64_t empty = 0;         // the detector of `roi` found nothing: all is background
+  int64_t regions = 0;       // predicted, where a detector finds them
+  double regions_share = 0;  // mean share of the frame's area that they have
+  int64_t longest_gap = 0;   // frames in a row that took over a mask
   int64_t drift_frames = 0;
   double drift_mean = 0, drift_max = 0;  // 1 - IoU of the foreground
   // The figures of an early exit: windows at the full scale, those that the model did not compute
@@ -111,9 +135,9 @@ struct VideoHooks {
 
 /// Predicts all frames of `source` and writes them, in their order and with their time stamps,
 /// into `sink`, which it finishes, too. Only frames of a live source are ever dropped. `report`
-/// gets the five stages.
+/// gets the five stages, and a detector's work within `preprocess`.
 /// Throws: ConfigError (a model that makes no masks, a region beyond the frame), DataError (values
-/// that are not finite), IoError, MemoryError.
+/// that are not finite, a file that holds no detector), IoError, MemoryError.
 VideoFigures run_video(io::VideoSource& source,
                        io::VideoSink& sink,
                        const inference::Predictor& predictor,
