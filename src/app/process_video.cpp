@@ -152,20 +152,6 @@ void add_figures(const pipelines::VideoFigures& figures,
     results.add("drift_mean", figures.drift_mean);
     results.add("drift_max", figures.drift_max);
   }
-  if (figures.windows > 0) {
-    count("windows", "windows of the whole scale, with an early exit", figures.windows);
-    count("windows_skipped",
-          "of these windows, those not predicted: they were sure before",
-          figures.windows_skipped);
-    results.add(
-        "windows_skipped_share",
-        static_cast<double>(figures.windows_skipped) / static_cast<double>(figures.windows));
-  }
-  if (figures.exit_drift_frames > 0) {
-    results.add("exit_drift_frames", config::Node::make_integer(figures.exit_drift_frames));
-    results.add("exit_drift_mean", figures.exit_drift_mean);
-    results.add("exit_drift_max", figures.exit_drift_max);
-  }
 }
 
 std::string folder_of(const std::string& path) {

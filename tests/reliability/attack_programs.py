@@ -91,7 +91,7 @@ def videos(a):
                    "video.batch_size=1000000", "video.crf=99", "video.scales=[0]",
                    "video.scales=[1e9]", "video.skip_threshold=nan", "video.max_gap=-1", "video.limit_frames=0",
                    "video.limit_frames=-1", "video.preset=x;rm",
-                   "video.codec=../x", "video.min_confidence=2", "video.measure_drift=-1", "video.cache_dir_gb=-1",
+                   "video.codec=../x", "video.measure_drift=-1", "video.cache_dir_gb=-1",
                    "video.threshold=inf"):
         a.attack("low", f"process_video {option}", film(a, a.video, option), codes=ENDED, memory=3000)
 

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/version.h"
 #include "inference/predictor.h"
@@ -21,7 +20,7 @@ FrameCache::FrameCache(const VideoOptions& options,
   kept_ = std::make_unique<data::CacheManager>(
       data::CacheLimits{0, *options.cache_dir, options.cache_dir_gb, true});
   const inference::LoadedModel& model = predictor.model();
-  settings_ = io::fingerprint(fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}",
+  settings_ = io::fingerprint(fmt::format("{} {} {} {} {} {} {} {} {} {}",
                                           version(),
                                           model.fingerprint,
                                           config::to_json(model.config),
@@ -31,9 +30,7 @@ FrameCache::FrameCache(const VideoOptions& options,
                                           predictor.windowed().device.str(),
                                           info.width,
                                           info.height,
-                                          info.turns,
-                                          options.min_confidence,
-                                          fmt::join(options.scales, ",")));
+                                          info.turns));
   settings_ += options.settings;
 }
 

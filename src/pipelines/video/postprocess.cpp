@@ -26,20 +26,23 @@ class LabelsOfFrame final : public inference::ResultOutput {
 
 }  // namespace
 
-/// (h,w) int32 of a region, as stored.
-at::Tensor VideoRun::labels_of(const Region& region, const at::Tensor& values) const {
+/// (h,w) int32 of a region, as stored: from the cache, or of its values.
+at::Tensor VideoRun::labels_of(const Region& region) {
+  if (region.labels.defined()) return region.labels;
   at::Tensor labels;
   inference::ImageResult::Outputs outputs;
   outputs.push_back(std::make_unique<LabelsOfFrame>(labels));
   inference::ImageResult result(predictor_, result_, region.input, std::move(outputs));
-  result.take(values);
+  result.take(region.values);
   result.finish();
   if (labels.size(0) > 1) {  // masks that may overlap: the last one is seen
     const at::Tensor numbers =
         at::arange(1, labels.size(0) + 1, at::TensorOptions(at::kInt)).view({-1, 1, 1});
     labels = (labels.ne(0) * numbers).amax(0, true);
   }
-  return to_stored(labels[0], source_.info().turns);
+  labels = to_stored(labels[0], source_.info().turns);
+  if (cache_.is_on()) cache_.keep(region.key, labels);
+  return labels;
 }
 
 void VideoRun::Drift::add(const at::Tensor& shown, const at::Tensor& exact) {
@@ -53,21 +56,12 @@ void VideoRun::Drift::add(const at::Tensor& shown, const at::Tensor& exact) {
   most = std::max(most, drift);
 }
 
-/// The labels of a region, from the cache or of its values.
-at::Tensor VideoRun::labels_of(Region& region) {
-  if (region.labels.defined()) return region.labels;
-  const at::Tensor labels = labels_of(region, region.values);
-  if (cache_.is_on()) cache_.keep(region.key, labels);
-  if (region.exact.defined()) exit_drift_.add(labels, labels_of(region, region.exact));
-  return labels;
-}
-
 /// Pastes the results of a job into the labels of the frame.
-void VideoRun::paste(Job& job) {
+void VideoRun::paste(const Job& job) {
   const at::Tensor shown = job.choice.is_measured ? labels_.clone() : labels_;
   if (selector_.finds_regions()) shown.zero_();
   int64_t objects = 0;
-  for (Region& region : job.regions) {
+  for (const Region& region : job.regions) {
     const FrameBox& box = region.box;
     const auto part = [&](const at::Tensor& whole) {
       return whole.narrow(0, box.y, box.height).narrow(1, box.x, box.width);

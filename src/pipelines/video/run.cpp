@@ -76,8 +76,6 @@ VideoRun::VideoRun(io::VideoSource& source,
       drawn_(queue_.frames, queue_.bytes),
       labels_(at::zeros({source.info().height, source.info().width}, at::kInt)) {
   expect_masks(predictor);
-  if (options.min_confidence > 0)
-    early_exit_.emplace(predictor, options.min_confidence, options.scales);
   highest_ = highest_label(predictor);
 }
 
@@ -94,7 +92,7 @@ int64_t VideoRun::Job::bytes() const {
       for (const int64_t side : region.input->shape) count *= side;
       sum += count * static_cast<int64_t>(sizeof(float));
     }
-    for (const at::Tensor* one : {&region.values, &region.exact, &region.labels})
+    for (const at::Tensor* one : {&region.values, &region.labels})
       sum += one->defined() ? static_cast<int64_t>(one->nbytes()) : 0;
   }
   return sum;
@@ -122,13 +120,6 @@ VideoFigures VideoRun::run() {
   figures_.drift_frames = drift_.frames;
   figures_.drift_mean = drift_.mean();
   figures_.drift_max = drift_.most;
-  figures_.exit_drift_frames = exit_drift_.frames;
-  figures_.exit_drift_mean = exit_drift_.mean();
-  figures_.exit_drift_max = exit_drift_.most;
-  if (early_exit_) {
-    figures_.windows = early_exit_->windows();
-    figures_.windows_skipped = early_exit_->skipped();
-  }
   return figures_;
 }
 
@@ -219,14 +210,7 @@ void VideoRun::predict(const std::vector<Region*>& regions) {
   for (const Region* region : regions) inputs.push_back(region->input.get());
   const inference::WindowedModel& model = predictor_.windowed();
   const inference::SlidingWindowOptions windows = model.windows(*inputs[0]);
-  if (early_exit_) {
-    const std::vector<at::Tensor> values = early_exit_->predict(inputs);
-    for (std::size_t i = 0; i < regions.size(); ++i) {
-      regions[i]->values = values[i];
-      if (options_.measure_drift > 0 && exits_++ % options_.measure_drift == 0)
-        regions[i]->exact = model.run(*inputs[i], windows);
-    }
-  } else if (regions.size() == 1) {
+  if (regions.size() == 1) {
     regions[0]->values = model.run(*inputs[0], windows);
   } else {
     model.run(inputs, windows, [&](std::size_t i, const at::Tensor& values) {

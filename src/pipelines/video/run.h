@@ -13,7 +13,6 @@
 #include "inference/windowed_model.h"
 #include "io/video_stream.h"
 #include "pipelines/job/stage_report.h"
-#include "pipelines/video/early_exit.h"
 #include "pipelines/video/frame_cache.h"
 #include "pipelines/video/frame_selector.h"
 #include "pipelines/video/video.h"
@@ -39,9 +38,8 @@ class VideoRun {
     FrameBox box;
     std::shared_ptr<const inference::ModelInput> input;  // where it is predicted
     at::Tensor values;                                   // of the model, on the CPU
-    at::Tensor exact;   // the same without an early exit, to compare
-    std::string key;    // of the cache
-    at::Tensor labels;  // that were in it
+    std::string key;                                     // of the cache
+    at::Tensor labels;                                   // that were in it
   };
   /// A frame that is being processed; the last one has no pixels, but the rest of the sound.
   struct Job {
@@ -67,9 +65,8 @@ class VideoRun {
   void infer(std::vector<JobPointer>& jobs);
   void predict(const std::vector<Region*>& regions);
   void wait_for_engine(int64_t frames);
-  at::Tensor labels_of(const Region& region, const at::Tensor& values) const;
-  at::Tensor labels_of(Region& region);
-  void paste(Job& job);
+  at::Tensor labels_of(const Region& region);
+  void paste(const Job& job);
   void count(const Job& job);
   void fail(const std::exception_ptr& error);
 
@@ -81,7 +78,6 @@ class VideoRun {
   const VideoHooks hooks_;
   const bool is_live_;
   FrameCache cache_;
-  std::optional<EarlyExit> early_exit_;
   StageReport::Stage &decoding_, &preprocessing_;
   FrameSelector selector_;
   StageReport::Stage &inferring_, &postprocessing_, &encoding_;
@@ -101,8 +97,7 @@ class VideoRun {
     void add(const at::Tensor& shown, const at::Tensor& exact);
     double mean() const { return frames == 0 ? 0 : sum / static_cast<double>(frames); }
   };
-  Drift drift_, exit_drift_;
-  int64_t exits_ = 0;  // regions that were predicted with an early exit
+  Drift drift_;
   std::mutex state_mutex_;
   std::condition_variable state_changed_;
   bool has_failed_ = false;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "config/options.h"
 
@@ -25,8 +24,6 @@ struct VideoOptions {
   std::string output_kind = "overlay", live = "auto";
   int64_t batch_size = 1, max_gap = 10, measure_drift = 0;
   double skip_threshold = 0;
-  double min_confidence = 0;
-  std::vector<double> scales{0.5};
   std::optional<std::string> roi, cache_dir;
   int64_t roi_margin = 32, roi_every = 1;
   double conf_threshold = 0.25;
@@ -56,19 +53,9 @@ struct VideoOptions {
     v("max_gap", max_gap, "at most as many frames in a row take over a mask", 1, 1e6);
     v("measure_drift",
       measure_drift,
-      "every n-th frame that takes over a mask, or is predicted with an early exit, is also "
-      "predicted in full, to report 1 - IoU; 0: none",
+      "every n-th frame that takes over a mask is also predicted, to report 1 - IoU; 0: none",
       0,
       1e6);
-    v("min_confidence",
-      min_confidence,
-      "early exit: frames are predicted at `scales` first, and only windows with a pixel whose "
-      "class has a lower probability are predicted again, at the next scale; 0: none, 0.9: usual",
-      0,
-      1);
-    v("scales",
-      scales,
-      "for an early exit: shares of the frame's sides, the smallest first: [0.5], [0.25, 0.5]");
     v("roi",
       roi,
       "what is predicted: x,y,width,height in pixels of the upright picture; motion: what has "
@@ -104,7 +91,6 @@ struct VideoOptions {
       1e6);
     v("queue_mb", queue_mb, "MiB that they may take; a larger frame passes alone", 1, 1e6);
   }
-  void check() const;
 };
 
 struct VideoFigures {
@@ -118,11 +104,7 @@ struct VideoFigures {
   int64_t longest_gap = 0;   // frames in a row that took over a mask
   int64_t drift_frames = 0;
   double drift_mean = 0, drift_max = 0;  // 1 - IoU of the foreground
-  // The figures of an early exit: windows at the full scale, those that the model did not compute
-  // there, drift.
-  int64_t windows = 0, windows_skipped = 0, exit_drift_frames = 0;
-  double exit_drift_mean = 0, exit_drift_max = 0;
-  double last_s = 0;  // time stamp of the last written frame
+  double last_s = 0;                     // time stamp of the last written frame
 };
 
 struct VideoHooks {
