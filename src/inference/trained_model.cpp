@@ -78,6 +78,7 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   loaded.spatial_dims = loaded.network->spatial_dims();
   loaded.divisor = loaded.network->divisor();
   loaded.fixed_window = loaded.network->fixed_size();
+  if (model.find_direct("file") != nullptr) model.set("file", config::Node());  // no matter where
   loaded.fingerprint = nn::fingerprint_of(*loaded.network, model);
   loaded.temperature = temperature_in(path);
   loaded.forward = [network = loaded.network](const at::Tensor& windows) {

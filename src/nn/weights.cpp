@@ -44,7 +44,8 @@ bool is_second_name(const std::string& name) {
 
 /// Whether a tensor is a part of the graph of an exported network, which is no weight: it stays.
 bool is_of_graph(const std::string& name) {
-  return name.find(kGraphModule) != std::string::npos;
+  const std::size_t found = name.rfind(kGraphModule);
+  return found != std::string::npos && (found == 0 || name[found - 1] == '.');
 }
 
 std::string list_some(const std::vector<std::string>& names) {
@@ -62,16 +63,45 @@ std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module) {
   return state;
 }
 
+namespace {
+
+/// The state without the graph of an exported network.
+std::map<std::string, at::Tensor> weights_of(const torch::nn::Module& module) {
+  std::map<std::string, at::Tensor> state = state_of(module);
+  for (auto entry = state.begin(); entry != state.end();)
+    entry = is_of_graph(entry->first) ? state.erase(entry) : std::next(entry);
+  return state;
+}
+
+/// Warns where a checkpoint was trained of another export than the module has.
+void say_other_graph(const torch::nn::Module& module,
+                     const io::TensorViews& tensors,
+                     const std::string& path,
+                     const std::string& prefix) {
+  for (const auto& [name, tensor] : state_of(module)) {
+    if (!is_of_graph(name) || name.find(".constant_") != std::string::npos) continue;
+    const auto stored = tensors.find(prefix + name);
+    if (stored == tensors.end() || tensor_of(stored->second, name).equal(tensor.cpu())) continue;
+    log::warn(
+        "{}: it was trained of another file than model.file, whose calls may differ; "
+        "model.file={} takes its own",
+        path,
+        path);
+  }
+}
+
+}  // namespace
+
 void load_state(torch::nn::Module& module,
                 const io::TensorViews& tensors,
                 const std::string& path,
                 const std::string& prefix,
                 bool strict) {
-  std::map<std::string, at::Tensor> state = state_of(module);
+  const std::map<std::string, at::Tensor> state = weights_of(module);
+  say_other_graph(module, tensors, path, prefix);
   std::vector<std::string> missing, unexpected, reshaped;
   for (const auto& [name, tensor] : state) {
     const auto stored = tensors.find(prefix + name);
-    if (is_of_graph(name)) continue;
     if (stored == tensors.end()) {
       missing.push_back(name);
     } else if (stored->second.shape != tensor.sizes().vec()) {
@@ -114,7 +144,7 @@ void load_state(torch::nn::Module& module,
 io::TensorViews fit_names(const torch::nn::Module& module,
                           const io::TensorViews& tensors,
                           const std::string& path) {
-  const std::map<std::string, at::Tensor> state = state_of(module);
+  const std::map<std::string, at::Tensor> state = weights_of(module);
   std::vector<std::string> fronts{""};  // what all of the module's names begin with
   if (!state.empty()) {
     const std::string &first = state.begin()->first, &last = state.rbegin()->first;

@@ -108,6 +108,24 @@ class Residual(nn.Module):
         return self.head(self.up(torch.where(z > 3, torch.tensor(3.0), z)))
 
 
+class Tricky(nn.Module):
+    """Changes its image in place, views that merge channels, a chain of activations, types that are named."""
+
+    def __init__(self):
+        super().__init__()
+        self.chain = nn.Sequential(*[layer for i in range(7) for layer in (nn.Conv2d(4 if i else 1, 4, 3, padding=1), nn.ReLU())])
+        self.norm = nn.InstanceNorm2d(4, affine=True, track_running_stats=True)
+        self.head = nn.Conv2d(4, 1, 1)
+
+    def forward(self, x):
+        x -= 0.5
+        y = self.chain(x) + 0.25
+        y[:, :2] += 1
+        b, c, h, w = y.shape
+        y = y.clone().view(b * c, 1, h, w).abs().view(b, c, h, w)
+        return self.head(torch.softmax(self.norm(y).float(), 1).to(x.dtype))
+
+
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
@@ -143,6 +161,7 @@ def small():
     yield "mlp", Mlp, (2, 3, 8, 8)
     yield "shared", Shared, (2, 1, 16, 16)
     yield "residual", Residual, (2, 1, 16, 24)
+    yield "tricky", Tricky, (2, 1, 16, 16)
     yield "attention", Attention, (2, 1, 16, 16)
     yield "volume", lambda: nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.InstanceNorm3d(4), nn.LeakyReLU(), nn.Conv3d(4, 2, 1)), (2, 1, 6, 8, 8)
 
@@ -215,7 +234,7 @@ def write(folder, name, make, shape, dtype, steps):
     image = torch.randn(shape)
     state = {key: value.clone() for key, value in network.state_dict().items()}
     sides = {} if "swin" in name else {d: Dim.AUTO for d in range(2, len(shape))}  # sympy takes minutes
-    program = torch.export.export(network, (image,), dynamic_shapes=({0: Dim.AUTO, **sides},))
+    program = torch.export.export(network, (image.clone(),), dynamic_shapes=({0: Dim.AUTO, **sides},))
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # paths of this machine
     torch.export.save(program, folder / f"{name}.pt2")
@@ -223,10 +242,10 @@ def write(folder, name, make, shape, dtype, steps):
     tensors = {"image": image}
     network.eval()
     with torch.no_grad():
-        for i, output in enumerate(outputs_of(network(image))):
+        for i, output in enumerate(outputs_of(network(image.clone()))):
             tensors[f"output.{i}"] = output.contiguous().clone()
     network.train()
-    outputs = outputs_of(network(image))
+    outputs = outputs_of(network(image.clone()))
     loss = 0
     for i, output in enumerate(outputs):
         tensors[f"factor.{i}"] = factor = torch.randn(output.shape)
@@ -244,7 +263,7 @@ def write(folder, name, make, shape, dtype, steps):
     curve = []
     for step in range(steps):
         optimizer.zero_grad()
-        results = outputs_of(network(tensors["batches"][step % 4]))
+        results = outputs_of(network(tensors["batches"][step % 4].clone()))
         loss = sum((result - goal).square().mean() for result, goal in zip(results, goals))
         loss.backward()
         optimizer.step()

@@ -13,6 +13,7 @@
 #include "nn/dropout.h"
 #include "nn/exported/graph.h"
 #include "nn/exported/modes.h"
+#include "nn/weights.h"
 #include "ops/conv/conv.h"
 #include "ops/norm/norm.h"
 
@@ -52,8 +53,8 @@ class ExportedCompiler {
   struct Tensor {
     Input::Kind kind;
     std::string name;
-    bool is_persistent = true;
-    at::Tensor tensor;  // as it is registered
+    std::string saved_as;  // of what is no part of Python's state dict: its name in checkpoints
+    at::Tensor tensor;     // as it is registered
   };
 
   [[noreturn]] static void refuse_call(const io::ExportedCall& call, const std::string& what) {
@@ -93,7 +94,9 @@ class ExportedCompiler {
     }
     const int number = new_number(input.value);
     named_[name] = number;
-    tensors_[number] = {input.kind, name, input.is_persistent, {}};
+    const bool is_constant = input.kind == Input::Kind::constant || !input.is_persistent;
+    tensors_[number] = {
+        input.kind, name, is_constant ? fmt::format("constant_{}", constants_++) : "", {}};
   }
 
   void read_calls() {
@@ -106,7 +109,10 @@ class ExportedCompiler {
         return number;
       };
       try {
-        if (starts_with(call.target, "torch.ops.aten.sym_constrain_range")) continue;
+        // What types and ranges Python had: autocast has others.
+        if (starts_with(call.target, "torch.ops.aten.sym_constrain_range") ||
+            starts_with(call.target, "torch.ops.aten._assert_tensor_metadata"))
+          continue;
         if (is_symbol_function(call.target)) {
           for (const io::ExportedArgument& input : call.inputs)
             if (input.kind == io::ExportedArgument::Kind::value) note(input.text);
@@ -274,6 +280,8 @@ class ExportedCompiler {
   }
   at::Tensor values_of(const Tensor& tensor) const {
     at::Tensor values = tensor_(tensor.name);
+    if (!values.defined() && !tensor.saved_as.empty())
+      values = tensor_(kGraphModule + tensor.saved_as);
     if (!values.defined())
       throw DataError(fmt::format("the file has no tensor '{}'", printable(tensor.name)));
     return values;
@@ -335,6 +343,8 @@ class ExportedCompiler {
     options.kernel = weight.sizes().slice(2).vec();
     const int64_t in = options.transposed ? weight.size(0) : weight.size(1) * options.groups;
     const int64_t out = options.transposed ? weight.size(1) * options.groups : weight.size(0);
+    if (b >= 0 && values_of(tensors_.at(b)).numel() != out)
+      throw DataError("its bias has another number of channels than its weights");
     const std::string text = fmt::format("{} {} {} {} {} {} {}",
                                          fmt::join(options.stride, ","),
                                          fmt::join(options.padding, ","),
@@ -480,6 +490,9 @@ class ExportedCompiler {
     options.eps = eps;
     options.momentum = *momentum;
     const int64_t channels = values_of(tensors_.at(mean)).numel();
+    for (const int number : {variance, w, b})
+      if (number >= 0 && values_of(tensors_.at(number)).numel() != channels)
+        throw DataError("its weights and running statistics have other numbers of channels");
     auto layer = layer_at<Norm>(*name, fmt::format("{} {} {}", eps, *momentum, w >= 0), [&] {
       return std::make_shared<Norm>(options, channels);
     });
@@ -582,7 +595,8 @@ class ExportedCompiler {
           }
         },
         call.reads,
-        call.writes);
+        call.writes)
+        .changes_values = is_free && can_change;
     if (is_in_place) replaced_[x] = to;
     return true;
   }
@@ -624,6 +638,9 @@ class ExportedCompiler {
     } else if (is_random(op)) {
       random_.insert(short_name);
     }
+    // A view of what Python has in row-major order; here channels may come last.
+    if (short_name == "view" && op.overload().empty() && !is_changed(call.writes.at(0)))
+      op.become("aten::reshape");
     op.rename_values([this](int number) { return now(number); });
     if (in_training) {
       in_training->rename_values([this](int number) { return now(number); });
@@ -648,8 +665,20 @@ class ExportedCompiler {
         call.reads,
         call.writes)
         .changes_values = op.changes_first();
-    to_.steps_.back().gives_numbers = starts_with(short_name, "sym_");
+    to_.steps_.back().gives_numbers = op.gives_numbers();
+    to_.steps_.back().gives_view = op.gives_view();
+    to_.changes_in_place_ = to_.changes_in_place_ || op.changes_first();
     if (is_replacing_.count(&call) > 0) replaced_[first_value(call)] = call.writes.at(0);
+  }
+
+  /// Whether a later call changes a value in place.
+  bool is_changed(int number) const {
+    const auto found = readers_.find(number);
+    return found != readers_.end() &&
+           std::any_of(found->second.begin(), found->second.end(), [&](std::size_t reader) {
+             return calls_[reader].op && calls_[reader].op->changes_first() &&
+                    first_value(calls_[reader]) == number;
+           });
   }
 
   static void store(torch::jit::Stack& stack,
@@ -676,12 +705,10 @@ class ExportedCompiler {
 
   void register_rest() {
     auto constants = std::make_shared<torch::nn::Module>();
-    int64_t count = 0;
     for (auto& [number, tensor] : tensors_) {
       if (tensor.tensor.defined()) continue;
-      if (tensor.kind == Input::Kind::constant || !tensor.is_persistent) {
-        tensor.tensor =
-            constants->register_buffer(fmt::format("constant_{}", count++), values_of(tensor));
+      if (!tensor.saved_as.empty()) {
+        tensor.tensor = constants->register_buffer(tensor.saved_as, values_of(tensor));
       } else {
         tensor.tensor = register_tensor(tensor);
       }
@@ -769,7 +796,7 @@ class ExportedCompiler {
   std::set<const Call*> is_replacing_;
   std::map<std::string, std::pair<std::shared_ptr<torch::nn::Module>, std::string>> layers_;
   std::set<std::string> random_;
-  int64_t dropouts_ = 0;
+  int64_t dropouts_ = 0, constants_ = 0;
   mutable std::optional<bool> is_of_training_mode_;
 };
 

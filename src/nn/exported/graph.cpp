@@ -61,7 +61,7 @@ void ExportedSteps::run_again(const Segment& segment, Values& values) const {
 
 std::vector<at::Tensor> ExportedSteps::run(const at::Tensor& image, bool recomputes) const {
   Values values = initial_;
-  values[static_cast<std::size_t>(image_)] = image;
+  values[static_cast<std::size_t>(image_)] = changes_in_place_ ? image.clone() : image;
   if (!recomputes) {
     run_steps(0, steps_.size(), values);
   } else {
@@ -102,7 +102,9 @@ void ExportedSteps::find_segments() {
     for (std::size_t end = begin + 1; end <= std::min(steps.size(), begin + longest); ++end) {
       const ExportedStep& step = steps[end - 1];
       const auto first = step.reads.empty() ? made.end() : made.find(step.reads.front());
-      if (step.changes_values && (first == made.end() || first->second < begin)) break;
+      if (step.changes_values &&
+          (first == made.end() || first->second < begin || steps[first->second].gives_view))
+        break;
       int count = 0, left = -1;
       for (std::size_t i = begin; i < end; ++i) {
         for (const int number : steps[i].writes) {

@@ -19,7 +19,7 @@ struct ExportedStep {
   std::vector<int> reads, writes;
   std::vector<int> last;  // values that no later step reads
   std::string name;       // of the operator and its place, for messages
-  bool changes_values = false, gives_numbers = false;
+  bool changes_values = false, gives_numbers = false, gives_view = false;
 };
 
 /// The graph's calls as steps. Convolutions, batch norms and dropouts become Cytra's layers, in the
@@ -66,6 +66,7 @@ class ExportedSteps {
   std::vector<ExportedStep> steps_;
   Values initial_;  // parameters, buffers and constants at their numbers
   int image_ = -1;
+  bool changes_in_place_ = false;  // perhaps the image
   std::vector<int> results_;
   std::vector<std::pair<int, int>> mutations_;  // a buffer's value, its new content
   std::vector<std::string> remarks_;

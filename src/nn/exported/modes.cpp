@@ -16,6 +16,7 @@ const char* training_argument(const OperatorCall& op) {
                                                         {"feature_alpha_dropout_", "train"},
                                                         {"native_dropout", "train"},
                                                         {"batch_norm", "training"},
+                                                        {"instance_norm", "use_input_stats"},
                                                         {"rrelu", "training"},
                                                         {"rrelu_", "training"},
                                                         {"rrelu_with_noise", "training"}};
@@ -24,7 +25,7 @@ const char* training_argument(const OperatorCall& op) {
 }
 
 bool has_mode(const OperatorCall& op) {
-  if (op.short_name() == "batch_norm" && op.value("running_mean") < 0) return false;
+  if (op.has("running_mean") && op.value("running_mean") < 0) return false;
   return *training_argument(op) != '\0';
 }
 

@@ -9,7 +9,7 @@ namespace cytra::nn {
 
 /// The argument that tells an operator whether it trains; empty: it has none.
 const char* training_argument(const OperatorCall& op);
-/// Whether a call has a mode. A batch norm without running statistics has none.
+/// Whether a call has a mode. A norm without running statistics has none.
 bool has_mode(const OperatorCall& op);
 /// Whether a call is in training mode in the file.
 bool trains(const OperatorCall& op);

@@ -32,6 +32,9 @@ c10::OperatorHandle find_operator(const std::string& target) {
   const std::string library = path.substr(0, first);
   const std::string name = path.substr(first + 1, last - first - 1);
   const std::string overload = path.substr(last + 1);
+  if (starts_with(name, "as_strided"))
+    throw DataError(fmt::format("{} depends on how tensors lie in memory, which differs here",
+                                printable(target)));
   if (library != "aten" || !is_allowed_operator(library, name))
     throw DataError(
         fmt::format("the operator {} is not one that a network may call", printable(target)));
@@ -288,6 +291,19 @@ bool OperatorCall::changes_first() const {
   const auto& arguments = handle_.schema().arguments();
   const auto* alias = arguments.empty() ? nullptr : arguments[0].alias_info();
   return alias != nullptr && alias->isWrite();
+}
+
+bool OperatorCall::gives_numbers() const {
+  const auto& returns = handle_.schema().returns();
+  return !returns.empty() && returns[0].type()->kind() != c10::TypeKind::TensorType &&
+         !is_list_type(*returns[0].type());
+}
+
+bool OperatorCall::gives_view() const {
+  const auto& returns = handle_.schema().returns();
+  return std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
+    return result.alias_info() != nullptr;
+  });
 }
 
 const ArgumentSource& OperatorCall::argument(const std::string& name) const {

@@ -39,6 +39,9 @@ class OperatorCall {
   const std::string& overload() const { return handle_.operator_name().overload_name; }
   /// Whether it changes its first argument in place.
   bool changes_first() const;
+  /// Whether its results are no tensors; whether they may share an argument's memory.
+  bool gives_numbers() const;
+  bool gives_view() const;
 
   const ArgumentSource& argument(const std::string& name) const;
   bool has(const std::string& name) const;

@@ -45,11 +45,9 @@ std::string symbol_in(const std::string& expression) {
   return end == std::string::npos ? "" : expression.substr(begin + 8, end - begin - 8);
 }
 
-/// The names of the results, of torch's description of them: keys of a dict, else numbers; none
-/// where there is one.
+/// The names of the results, of torch's description of them: keys of a dict, else numbers.
 std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_t count) {
   std::vector<std::string> names;
-  if (count < 2) return names;
   const std::size_t begin = graph.output_tree.find("\"context\": \"[");
   const bool is_dict = graph.output_tree.find("builtins.dict") != std::string::npos ||
                        graph.output_tree.find("collections.OrderedDict") != std::string::npos;
@@ -76,6 +74,7 @@ class ExportedModel final : public Model {
   struct Options : ModelOptions {
     std::string file;
     std::optional<std::string> output;
+    bool deep_supervision = false;
     std::optional<std::vector<int64_t>> divisor;
     std::optional<int64_t> spatial_dims, in_channels, out_channels;
     template <class V>
@@ -88,6 +87,9 @@ class ExportedModel final : public Model {
         output,
         "the result that is trained and predicted: its key or number; null: the "
         "first");
+      v("deep_supervision",
+        deep_supervision,
+        "the other results are coarser ones for the same target, which training compares, too");
       v("divisor", divisor, "sides must be multiples of it; null: as the file's conditions say");
       v("spatial_dims", spatial_dims, "must be the file's; null: the file's");
       v("in_channels", in_channels, "must be the file's; null: the file's");
@@ -106,16 +108,12 @@ class ExportedModel final : public Model {
 
   at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
-    expect_sides(image);
-    std::vector<at::Tensor> results = naming_file(
-        [&] { return steps_->run(image.to(input_type(image)), settings.gradient_checkpointing); });
-    for (at::Tensor& result : results) {
-      if (result.scalar_type() == at::kDouble) result = result.to(image.scalar_type());
-    }
-    if (!names_.empty() && first_ > 0) std::swap(results[0], results[first_]);
+    std::vector<at::Tensor> results = results_of(image);
+    if (first_ > 0)
+      std::rotate(results.begin(), results.begin() + first_, results.begin() + first_ + 1);
+    if (!deep_supervision_ || !is_training()) results.resize(1);
     return results;
   }
-  std::vector<std::string> output_names() const override { return names_; }
   std::vector<int64_t> divisor() const override { return divisor_; }
   std::vector<int64_t> fixed_size() const override { return fixed_; }
   int64_t in_channels() const override { return in_channels_; }
@@ -175,19 +173,19 @@ class ExportedModel final : public Model {
       if (side < 1 || side > kMostSide || (count *= side) > kMostChecked)
         throw DataError("its reference is of an image that is too large");
     const at::Tensor image = at::arange(count, at::kDouble).sin().to(at::kFloat).view(sides);
-    std::vector<at::Tensor> results = forward_all(image);
-    if (!names_.empty() && first_ > 0) std::swap(results[0], results[first_]);
+    const std::vector<at::Tensor> results = results_of(image);
     const at::Tensor values = results[0].to(at::kDouble).contiguous().flatten();
     const int64_t step = std::max<int64_t>(1, values.numel() / 64);
-    double largest = 0, difference = 0;
+    double largest = 1e-3, difference = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto at = static_cast<int64_t>(i) * step;
-      const double value = at < values.numel() ? values[at].item<double>() : INFINITY;
+      const double value = at < values.numel() ? values[at].item<double>() : NAN;
       largest = std::max(largest, std::abs(expected[i]));
-      difference = std::max(difference, std::abs(value - expected[i]));
+      if (!(std::abs(value - expected[i]) <= difference))
+        difference = std::abs(value - expected[i]);
     }
     train();
-    if (!(difference <= kReferenceTolerance * std::max(largest, 1e-3))) {
+    if (!(difference <= kReferenceTolerance * largest)) {
       throw DataError(fmt::format(
           "its outputs differ from Python's by {:.2g} of {:.2g} for the image that it was checked "
           "with: Cytra does not run this network rightly, please report it",
@@ -276,6 +274,17 @@ class ExportedModel final : public Model {
     });
   }
 
+  /// The number of the result that has a key or is a number.
+  std::ptrdiff_t result_of(const std::string& output, const std::vector<std::string>& names) const {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (output == names[i] || output == std::to_string(i)) return static_cast<std::ptrdiff_t>(i);
+    throw ConfigError(fmt::format("model.output: {} has no result '{}', expected one of {}.{}",
+                                  path_,
+                                  printable(output),
+                                  join(names, ", "),
+                                  suggestion(output, names)));
+  }
+
   void read_results(const io::ExportedGraph& graph, const Options& options) {
     std::vector<const io::ExportedShape*> shapes;
     for (const io::ExportedOutput& output : graph.outputs) {
@@ -285,22 +294,9 @@ class ExportedModel final : public Model {
       shapes.push_back(shape == graph.shapes.end() ? nullptr : &shape->second);
     }
     if (shapes.empty()) throw DataError("forward() gives no tensor");
-    names_ = result_names(graph, shapes.size());
-    if (options.output && !(names_.empty() && *options.output == "0")) {
-      const auto found = std::find(names_.begin(), names_.end(), *options.output);
-      if (found == names_.end()) {
-        throw ConfigError(fmt::format("model.output: {} has no result '{}'; {}",
-                                      path_,
-                                      printable(*options.output),
-                                      names_.empty() ? std::string("it has one")
-                                                     : "expected one of " + join(names_, ", ") +
-                                                           suggestion(*options.output, names_)));
-      }
-      first_ = static_cast<std::size_t>(found - names_.begin());
-      std::swap(names_[0], names_[first_]);
-      std::swap(shapes[0], shapes[first_]);
-    }
-    const io::ExportedShape* const shape = shapes[0];
+    first_ = result_of(options.output.value_or("0"), result_names(graph, shapes.size()));
+    deep_supervision_ = options.deep_supervision;
+    const io::ExportedShape* const shape = shapes[static_cast<std::size_t>(first_)];
     if (shape == nullptr || static_cast<int64_t>(shape->sides.size()) != spatial_dims_ + 2 ||
         !shape->sides[1].fixed) {
       throw DataError(
@@ -321,6 +317,17 @@ class ExportedModel final : public Model {
         path_,
         own,
         own));
+  }
+
+  /// All results, in forward()'s order.
+  std::vector<at::Tensor> results_of(const at::Tensor& image) {
+    expect_sides(image);
+    std::vector<at::Tensor> results = naming_file(
+        [&] { return steps_->run(image.to(input_type(image)), settings.gradient_checkpointing); });
+    for (at::Tensor& result : results) {
+      if (result.scalar_type() == at::kDouble) result = result.to(image.scalar_type());
+    }
+    return results;
   }
 
   void expect_sides(const at::Tensor& image) const {
@@ -368,8 +375,8 @@ class ExportedModel final : public Model {
   static constexpr int64_t kMostRange = int64_t{1} << 40;
   std::string path_;
   std::unique_ptr<ExportedSteps> steps_;
-  std::vector<std::string> names_;
-  std::size_t first_ = 0;
+  std::ptrdiff_t first_ = 0;  // the result that is trained and predicted
+  bool deep_supervision_ = false;
   std::vector<int64_t> divisor_, fixed_;
   std::vector<io::ExportedRange> ranges_;  // of each dimension
   std::vector<std::string> guards_;

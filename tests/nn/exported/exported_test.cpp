@@ -15,15 +15,17 @@
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
+#include "tests/support/tmp_dir.h"
 
 namespace cytra {
 namespace {
 
 struct ExportedCase {
   explicit ExportedCase(const std::string& stem) : file(stem + ".safetensors") {
-    config::Node node = config::Node::make_map();
     node.set("_target_", config::Node::make_string("ExportedProgram"));
     node.set("file", config::Node::make_string(stem + ".pt2"));
+    node.set("deep_supervision", config::Node::make_boolean(true));  // all results in training
     model = make<nn::Model>(node);
     for (const auto& [name, view] : file.tensors()) tensors[name] = nn::tensor_of(view, name);
   }
@@ -33,6 +35,7 @@ struct ExportedCase {
       found.push_back(tensors.at(fmt::format("{}.{}", name, i)));
     return found;
   }
+  config::Node node = config::Node::make_map();
   io::SafetensorsFile file;
   std::map<std::string, at::Tensor> tensors;
   std::shared_ptr<nn::Model> model;
@@ -50,13 +53,17 @@ class Exported : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Exported, OutputsEqualPyTorchs) {
   const at::NoGradGuard no_grad;
-  it.model->eval();
   const auto expected = it.list("output");
-  const auto outputs = it.model->all(it.tensors.at("image"));
-  ASSERT_EQ(outputs.size(), expected.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    EXPECT_LE(difference(outputs[i], expected[i]),
+  ASSERT_FALSE(expected.empty());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    it.node.set("output", config::Node::make_string(std::to_string(i)));
+    const auto model = make<nn::Model>(it.node);
+    model->eval();
+    const auto outputs = model->all(it.tensors.at("image"));
+    ASSERT_EQ(outputs.size(), 1U);
+    EXPECT_LE(difference(outputs[0], expected[i]),
               1e-5 * std::max(1.0, expected[i].abs().max().item<double>()));
+  }
 }
 
 TEST_P(Exported, GradientsEqualPyTorchs) {
@@ -137,6 +144,39 @@ TEST_P(Exported, TrainsAsPyTorchDoes) {
           << buffer.key();
     }
   }
+}
+
+TEST(ExportedModel, IsWholeInACheckpoint) {
+  const test::TmpDir tmp;
+  const ExportedCase it(test::golden_folder() + "/exported/residual");  // it has constants
+  std::map<std::string, at::Tensor> kept;
+  io::TensorViews views;
+  for (const auto& [name, tensor] : nn::state_of(*it.model))
+    kept["model." + name] = tensor.detach().contiguous().clone();
+  for (const auto& [name, tensor] : kept) views[name] = nn::view_of(tensor);
+  io::write_safetensors(tmp / "last.ckpt", views, {});
+  config::Node node = it.node;
+  node.set("file", config::Node::make_string(tmp / "last.ckpt"));
+  const auto model = make<nn::Model>(node);
+  model->eval();
+  it.model->eval();
+  const at::NoGradGuard no_grad;
+  EXPECT_TRUE(
+      model->all(it.tensors.at("image"))[0].equal(it.model->all(it.tensors.at("image"))[0]));
+}
+
+TEST(ExportedModel, AUsersMistakeNamesTheChoice) {
+  ExportedCase it(test::golden_folder() + "/exported/dict");
+  it.node.set("output", config::Node::make_string("edgy"));
+  const std::string message = message_of<ConfigError>([&] { make<nn::Model>(it.node); });
+  EXPECT_NE(message.find("has no result 'edgy', expected one of mask, edge"), std::string::npos)
+      << message;
+  it.node.set("output", config::Node::make_string("edge"));
+  it.node.set("out_channels", config::Node::make_integer(2));
+  EXPECT_NE(message_of<ConfigError>([&] {
+              make<nn::Model>(it.node);
+            }).find("dict.pt2 has 3; set it to 3"),
+            std::string::npos);
 }
 
 std::vector<std::string> exported_cases() {
