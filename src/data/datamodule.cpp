@@ -35,7 +35,7 @@ Transforms make_transforms(const SplitTransforms& transforms, Split split) {
   for (const config::Node& node : lists[static_cast<int>(split)]->list) {
     result.push_back(make<Transform>(node));
     result.back()->name = Registry<Transform>::instance().components().name_of(node);
-    result.back()->text = config::to_json(node);
+    result.back()->text.insert(0, config::to_json(node));
   }
   return result;
 }

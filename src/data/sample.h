@@ -93,7 +93,8 @@ struct Transform {
   static constexpr const char* kKind = "transform";
   virtual ~Transform() = default;
   std::string name;  // for messages, e.g. "RandFlipd"
-  std::string text;  // its whole configuration: transforms with equal texts do the same
+  std::string text;  // its whole configuration, and the content of its file, where it has one:
+                     // transforms with equal texts do the same
   virtual void apply(Sample& sample, Rng& rng) const = 0;
   /// Makes a change that does apply() by rows, with the same values, for an image under `key` that
   /// is larger than memory. Values that depend on the whole image come from one scan or more.

@@ -43,6 +43,7 @@ SWEEPS = {
     }),
     "loss": (f"{TRAIN} {TWO_STEPS}", {
         "cellpose": None, "stardist": None,
+        "exported": f"loss.file={HERE.parent / 'golden/exported/functions/tversky.pt2'}",
         "cross_entropy": OF_CLASSES,
         "deep_supervision": "model.deep_supervision=true",
         **dict.fromkeys("huber l1 mse smooth_l1 ssim".split(), OF_VALUES),

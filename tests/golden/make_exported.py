@@ -275,6 +275,50 @@ def write(folder, name, make, shape, dtype, steps):
     print(name, len(program.graph.nodes), "calls", flush=True)
 
 
+class Tversky(nn.Module):
+    """That of docs/networks.md: a loss with a mask and a weight of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("alpha", torch.tensor(0.3))
+
+    def forward(self, logits, target, mask):
+        p = torch.sigmoid(logits) * mask
+        t = target * mask
+        hit, missed, wrong = (p * t).sum(), ((1 - p) * t).sum(), (p * (mask - t)).sum()
+        return 1 - hit / (hit + self.alpha * wrong + (1 - self.alpha) * missed + 1e-5)
+
+
+class Edges(nn.Module):
+    """An image with its edges as a second channel."""
+
+    def forward(self, image):
+        kernel = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]).view(1, 1, 3, 3)
+        return torch.cat([image, functional.conv2d(image.unsqueeze(0), kernel, padding=1)[0].abs()])
+
+
+def functions(folder):
+    folder.mkdir(exist_ok=True)
+    any_image = {0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO}
+    example = torch.zeros(2, 1, 8, 8)
+    program = torch.export.export(Tversky(), (example, example, example), dynamic_shapes=(any_image,) * 3)
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    torch.export.save(program, folder / "tversky.pt2")
+    edges = torch.export.export(Edges(), (torch.zeros(1, 8, 8),), dynamic_shapes=({1: Dim.AUTO, 2: Dim.AUTO},))
+    for node in edges.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    torch.export.save(edges, folder / "edges.pt2")
+    image = torch.rand(1, 9, 11, generator=torch.Generator().manual_seed(1))
+    save_file({"image": image, "result": Edges()(image)}, folder / "edges.safetensors")
+    torch.manual_seed(3)
+    logits = torch.randn(3, 1, 12, 10, requires_grad=True)
+    target, mask = (torch.rand(3, 1, 12, 10) > 0.5).float(), (torch.rand(3, 1, 12, 10) > 0.2).float()
+    value = Tversky()(logits, target, mask)
+    value.backward()
+    save_file({"logits": logits.detach(), "target": target, "mask": mask, "value": value.detach(), "gradient": logits.grad}, folder / "tversky.safetensors")
+
+
 def hostile(folder):
     """Archives of one convolution, each with one thing that must be refused."""
     folder.mkdir(exist_ok=True)
@@ -357,6 +401,7 @@ def main():
             print(name, "not exported:", str(error)[:200], flush=True)
     if not is_large:
         hostile(folder / "hostile")
+        functions(folder / "functions")
 
 
 if __name__ == "__main__":

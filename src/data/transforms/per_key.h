@@ -68,7 +68,9 @@ template <class T>
 class PerKey final : public Transform {
  public:
   using Options = T;
-  explicit PerKey(const T& options) : options_(options) {}
+  explicit PerKey(const T& options) : options_(options) {
+    if constexpr (requires { options.content(); }) text = options.content();
+  }
   void apply(Sample& sample, Rng&) const override { options_.for_each(sample, options_); }
   RowChange by_rows(const std::string& key, const Scan& scan) const override {
     if (std::find(options_.keys.begin(), options_.keys.end(), key) == options_.keys.end())

@@ -30,7 +30,6 @@ class ExportedCompiler {
 
   void compile() {
     for (const io::ExportedInput& input : graph_.inputs) add_input(input);
-    if (to_.image_ < 0) throw DataError("forward() takes no image");
     read_calls();
     for (std::size_t i = 0; i < calls_.size(); ++i) add(i);
     register_rest();
@@ -80,8 +79,7 @@ class ExportedCompiler {
 
   void add_input(const Input& input) {
     if (input.kind == Input::Kind::user) {
-      if (to_.image_ >= 0) throw DataError("forward() takes several tensors, expected one image");
-      to_.image_ = new_number(input.value);
+      to_.inputs_.push_back(new_number(input.value));
       return;
     }
     const auto alias = graph_.aliases.find(input.target);

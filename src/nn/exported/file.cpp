@@ -50,4 +50,21 @@ ExportedFile::ExportedFile(const std::string& path) {
   reading.check();
 }
 
+at::Tensor ExportedFile::tensor(const std::string& name) const {
+  const auto found = tensors.find(name);
+  return found == tensors.end() ? at::Tensor() : found->second;
+}
+
+std::vector<io::ExportedShape> input_shapes(const io::ExportedGraph& graph) {
+  std::vector<io::ExportedShape> shapes;
+  for (const io::ExportedInput& input : graph.inputs) {
+    if (input.kind != io::ExportedInput::Kind::user) continue;
+    const auto shape = graph.shapes.find(input.value);
+    if (shape == graph.shapes.end())
+      throw DataError("it does not say which shapes the tensors of forward() have");
+    shapes.push_back(shape->second);
+  }
+  return shapes;
+}
+
 }  // namespace cytra::nn

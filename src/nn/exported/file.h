@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -16,6 +17,10 @@ struct ExportedFile {
   std::string text;       // the graph's, for checkpoints
   std::string reference;  // what Python gave for an image: scripts/export_network.py; or empty
   std::map<std::string, at::Tensor> tensors;
+  at::Tensor tensor(const std::string& name) const;  // undefined: there is none
 };
+
+/// The shapes of forward()'s tensors. Throws: DataError where one is not given.
+std::vector<io::ExportedShape> input_shapes(const io::ExportedGraph& graph);
 
 }  // namespace cytra::nn

@@ -59,9 +59,12 @@ void ExportedSteps::run_again(const Segment& segment, Values& values) const {
   values[result] = output;
 }
 
-std::vector<at::Tensor> ExportedSteps::run(const at::Tensor& image, bool recomputes) const {
+std::vector<at::Tensor> ExportedSteps::run(const std::vector<at::Tensor>& inputs,
+                                           bool recomputes) const {
   Values values = initial_;
-  values[static_cast<std::size_t>(image_)] = changes_in_place_ ? image.clone() : image;
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    values[static_cast<std::size_t>(inputs_[i])] =
+        changes_in_place_ ? inputs.at(i).clone() : inputs.at(i);
   if (!recomputes) {
     run_steps(0, steps_.size(), values);
   } else {

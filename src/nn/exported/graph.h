@@ -40,10 +40,10 @@ class ExportedSteps {
   ExportedSteps(const io::ExportedGraph& graph, torch::nn::Module& root, const FindTensor& tensor);
   ExportedSteps(const ExportedSteps&) = delete;
   ExportedSteps& operator=(const ExportedSteps&) = delete;
-  /// The results for the only image. With `recomputes`, the backward pass computes the activations
-  /// within segments of the graph again (nn/recompute.h): runs of steps that leave one tensor.
-  /// Throws: DataError where an operator does not take its inputs.
-  std::vector<at::Tensor> run(const at::Tensor& image, bool recomputes = false) const;
+  /// The results for forward()'s inputs. With `recomputes`, the backward pass computes the
+  /// activations within segments of the graph again (nn/recompute.h): runs of steps that leave one
+  /// tensor. Throws: DataError where an operator does not take its inputs.
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool recomputes = false) const;
   /// What could not be turned, or was frozen, for one message; empty: nothing.
   const std::vector<std::string>& remarks() const { return remarks_; }
   /// Constants and buffers that are no part of Python's state dict: for `root` to register.
@@ -64,9 +64,9 @@ class ExportedSteps {
   std::vector<Segment> segments_;
   torch::nn::Module& root_;
   std::vector<ExportedStep> steps_;
-  Values initial_;  // parameters, buffers and constants at their numbers
-  int image_ = -1;
-  bool changes_in_place_ = false;  // perhaps the image
+  Values initial_;                 // parameters, buffers and constants at their numbers
+  std::vector<int> inputs_;        // the numbers of forward()'s inputs
+  bool changes_in_place_ = false;  // perhaps an input
   std::vector<int> results_;
   std::vector<std::pair<int, int>> mutations_;  // a buffer's value, its new content
   std::vector<std::string> remarks_;

@@ -122,10 +122,8 @@ class ExportedModel final : public Model {
 
  private:
   void read(const ExportedFile& file, const Options& options) {
-    steps_ = std::make_unique<ExportedSteps>(file.graph, *this, [&](const std::string& name) {
-      const auto found = file.tensors.find(name);
-      return found == file.tensors.end() ? at::Tensor() : found->second;
-    });
+    steps_ = std::make_unique<ExportedSteps>(
+        file.graph, *this, [&](const std::string& name) { return file.tensor(name); });
     auto own = steps_->constants();
     own->register_buffer(
         "graph",
@@ -196,13 +194,11 @@ class ExportedModel final : public Model {
   }
 
   void read_image(const io::ExportedGraph& graph) {
-    const io::ExportedShape* image = nullptr;
-    for (const io::ExportedInput& input : graph.inputs) {
-      if (input.kind != io::ExportedInput::Kind::user) continue;
-      const auto shape = graph.shapes.find(input.value);
-      if (shape != graph.shapes.end()) image = &shape->second;
+    const std::vector<io::ExportedShape> shapes = input_shapes(graph);
+    if (shapes.size() != 1) {
+      throw DataError(fmt::format("forward() takes {} tensors, expected one image", shapes.size()));
     }
-    if (image == nullptr) throw DataError("it does not say which shape its image has");
+    const io::ExportedShape* const image = &shapes[0];
     spatial_dims_ = static_cast<int64_t>(image->sides.size()) - 2;
     if ((spatial_dims_ != 2 && spatial_dims_ != 3) || !image->sides[1].fixed) {
       throw DataError(fmt::format(
@@ -322,8 +318,9 @@ class ExportedModel final : public Model {
   /// All results, in forward()'s order.
   std::vector<at::Tensor> results_of(const at::Tensor& image) {
     expect_sides(image);
-    std::vector<at::Tensor> results = naming_file(
-        [&] { return steps_->run(image.to(input_type(image)), settings.gradient_checkpointing); });
+    std::vector<at::Tensor> results = naming_file([&] {
+      return steps_->run({image.to(input_type(image))}, settings.gradient_checkpointing);
+    });
     for (at::Tensor& result : results) {
       if (result.scalar_type() == at::kDouble) result = result.to(image.scalar_type());
     }

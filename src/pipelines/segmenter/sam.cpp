@@ -37,6 +37,14 @@ at::Tensor masks_of_packed(nn::PromptableModel& model, const at::Tensor& both) {
   return model.decode(embeddings, {both.select(2, side * side).narrow(1, 0, 4)}).logits.squeeze(1);
 }
 
+/// The options for the image encoder. On a CPU it takes as long by OpenVINO as by its own kernels of
+/// attention (docs/batch_segmentation.md), and seconds to prepare.
+EngineOptions encoder_options(EngineOptions options, c10::Device device) {
+  if (device.is_cpu() && options.backend == "auto" && options.quantization != "int8")
+    options.backend = "eager";
+  return options;
+}
+
 /// The options for the mask decoder. On a CPU its own kernels go through an image's tokens once,
 /// and need fewer multiplications than a graph of single operations.
 EngineOptions decoder_options(EngineOptions options, c10::Device device) {
@@ -63,7 +71,7 @@ class SamSegmenter final : public PromptedSegmenter {
                   {},
                   {},
                   "engine of the image encoder"},
-                 options},
+                 encoder_options(options, device)},
         decoder_{{[model](const at::Tensor& both) -> std::vector<at::Tensor> {
                     return {masks_of_packed(*model, both)};
                   },

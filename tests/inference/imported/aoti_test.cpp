@@ -65,13 +65,13 @@ TEST(Aoti, WhatIsNoModelOfImagesIsRefusedInOneLine) {
             std::string::npos);
 }
 
-TEST(Aoti, AProgramThatPythonAloneRunsIsNamed) {
+TEST(Aoti, ANetworkOfTorchExportIsAnsweredWithTheWay) {
   const test::TmpDir dir;
   write_file(dir / "program.pt2", zip({{"p/models/model.json", "{}"}}));
   CheckpointOptions options;
   options.ckpt_path = {dir / "program.pt2"};
   const std::string message = message_of<DataError>([&] { load_models(options); });
-  EXPECT_NE(message.find("a program of torch.export, which Python alone runs; compile it"),
+  EXPECT_NE(message.find("a network of torch.export, without a task; train it"),
             std::string::npos)
       << message;
 }
