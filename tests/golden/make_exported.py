@@ -300,8 +300,8 @@ class Edges(nn.Module):
 def functions(folder):
     folder.mkdir(exist_ok=True)
     any_image = {0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO}
-    example = torch.zeros(2, 1, 8, 8)
-    program = torch.export.export(Tversky(), (example, example, example), dynamic_shapes=(any_image,) * 3)
+    examples = tuple(torch.zeros(2, 1, 8, 8) for _ in range(3))  # of one tensor torch.export makes one input
+    program = torch.export.export(Tversky(), examples, dynamic_shapes=(any_image,) * 3)
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)
     torch.export.save(program, folder / "tversky.pt2")
