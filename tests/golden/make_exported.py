@@ -300,11 +300,16 @@ class Edges(nn.Module):
 def functions(folder):
     folder.mkdir(exist_ok=True)
     any_image = {0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO}
+    example = torch.zeros(2, 1, 8, 8)
     examples = tuple(torch.zeros(2, 1, 8, 8) for _ in range(3))  # of one tensor torch.export makes one input
     program = torch.export.export(Tversky(), examples, dynamic_shapes=(any_image,) * 3)
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)
     torch.export.save(program, folder / "tversky.pt2")
+    program = torch.export.export(Tversky(), (example,) * 3, dynamic_shapes=(any_image,) * 3)
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    torch.export.save(program, folder / "one_tensor.pt2")  # it computes with one of the three
     edges = torch.export.export(Edges(), (torch.zeros(1, 8, 8),), dynamic_shapes=({1: Dim.AUTO, 2: Dim.AUTO},))
     for node in edges.graph.nodes:
         node.meta.pop("stack_trace", None)
@@ -367,6 +372,10 @@ def hostile(folder):
     def sizes(*values):
         return [{"as_int": v} for v in values]
 
+    halves = torch.export.export(nn.Conv2d(1, 1, 2, stride=2), (torch.zeros(2, 1, 4, 4),), dynamic_shapes=({0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO},))
+    for node in halves.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    torch.export.save(halves, folder / "half_sides.pt2")
     save("from_file", call("torch.ops.aten.from_file.default", ("filename", text("/etc/passwd")), ("size", {"as_int": 8})))
     save("higher_order", call("torch.ops.higher_order.cond", ("pred", tensor("conv2d"))))
     save("custom_operator", call("torch.ops.mylib.run.default", ("x", tensor("conv2d"))))

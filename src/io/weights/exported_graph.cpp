@@ -241,7 +241,6 @@ int64_t exported_whole(const Json& json) {
 
 ExportedGraph exported_graph_of(const Json& json) {
   ExportedGraph result;
-  result.torch_version = json.value("torch_version", "");
   const int64_t version = exported_whole(json.at("schema_version").at("major"));
   if (version != 8)
     throw DataError(fmt::format("version {} of torch.export's schema, 8 is supported", version));

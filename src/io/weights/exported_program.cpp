@@ -153,18 +153,6 @@ MappedFile::Reading ExportedProgram::reading() const {
   return MappedFile::Reading(impl_->file.mapped());
 }
 
-bool is_exported_program(const std::string& path) {
-  InputFile file(path);
-  char first[4] = {};
-  if (file.read_at(0, first, sizeof first) != 4 || std::string_view(first, 4) != "PK\3\4")
-    return false;
-  file.map();
-  return file.read_mapped([&](const unsigned char* begin) {
-    return parts_of(zip_directory(path, {reinterpret_cast<const char*>(begin), file.bytes()}))
-        .has_value();
-  });
-}
-
 ExportedGraph read_exported_graph(const std::string& path, std::string_view text) {
   return in_part(path, "its graph", [&] { return exported_graph_of(parse_exported_graph(text)); });
 }

@@ -73,7 +73,6 @@ struct ExportedRange {
 };
 
 struct ExportedGraph {
-  std::string torch_version;
   std::vector<ExportedInput> inputs;
   std::vector<ExportedOutput> outputs;
   std::vector<ExportedCall> calls;
@@ -108,9 +107,6 @@ class ExportedProgram {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Whether the file is an archive of torch.export.save. Throws: as InputFile.
-bool is_exported_program(const std::string& path);
 
 /// Throws: DataError, as ExportedProgram.
 ExportedGraph read_exported_graph(const std::string& path, std::string_view text);

@@ -1,5 +1,4 @@
 // Part of nn/exported/graph.h: what each call of a graph becomes.
-
 #include <algorithm>
 #include <set>
 
@@ -31,6 +30,7 @@ class ExportedCompiler {
   void compile() {
     for (const io::ExportedInput& input : graph_.inputs) add_input(input);
     read_calls();
+    expect_all_inputs_read();
     for (std::size_t i = 0; i < calls_.size(); ++i) add(i);
     register_rest();
     for (const io::ExportedOutput& output : graph_.outputs) add_output(output);
@@ -47,6 +47,8 @@ class ExportedCompiler {
     std::optional<OperatorCall> op;
     std::vector<int> reads, writes;
     bool is_done = false;
+    bool is_of_norm = false;  // in the file it changes a norm's result in place
+    bool gives_list = false;
   };
   /// A tensor of the file.
   struct Tensor {
@@ -125,18 +127,29 @@ class ExportedCompiler {
       for (const int number : read.reads) readers_[number].push_back(calls_.size());
       for (const int number : read.writes)
         if (number >= 0) makers_[number] = calls_.size();
+      is_of_training_mode_ = is_of_training_mode_ || (read.op && trains(*read.op));
       calls_.push_back(std::move(read));
     }
     for (const io::ExportedOutput& output : graph_.outputs)
       if (output.argument.kind == io::ExportedArgument::Kind::value)
         results_.insert(number_of(output.argument.text));
   }
+  void expect_all_inputs_read() const {
+    for (std::size_t i = 0; i < to_.inputs_.size(); ++i) {
+      if (readers_.count(to_.inputs_[i]) > 0) continue;
+      throw DataError(
+          fmt::format("forward() does not use its tensor {} of {}; where one tensor is the example "
+                      "of several, torch.export takes them for one",
+                      i + 1,
+                      to_.inputs_.size()));
+    }
+  }
   void add_results(const io::ExportedArgument& output, Call& call) {
     using Kind = io::ExportedArgument::Kind;
     if (output.kind == Kind::value) {
       call.writes.push_back(new_number(output.text));
     } else if (output.kind == Kind::list) {
-      is_list_result_.insert(calls_.size());
+      call.gives_list = true;
       for (const io::ExportedArgument& item : output.items) add_results(item, call);
     } else {
       call.writes.push_back(-1);
@@ -152,10 +165,10 @@ class ExportedCompiler {
       if (!call.op) return add_symbol(call);
       if (drop_count(call)) return;
       keep_norms_whole(call);
-      if (add_convolution(call) || add_norm(index) || add_dropout(call) || add_noise(call) ||
-          add_activation(index))
+      if (add_convolution(call) || add_norm(call) || add_dropout(call) || add_noise(call) ||
+          add_activation(call))
         return;
-      add_operator(index);
+      add_operator(call);
     } catch (const DataError& error) {
       refuse_call(*call.source, error.what());
     }
@@ -173,7 +186,7 @@ class ExportedCompiler {
   }
 
   ExportedStep& push(const Call& call,
-                     std::function<void(Values&)> run,
+                     std::function<void(Values&, c10::Device)> run,
                      std::vector<int> reads,
                      std::vector<int> writes) {
     for (int& number : reads) number = now(number);
@@ -198,7 +211,8 @@ class ExportedCompiler {
     if (call.writes.size() != 1 || call.writes[0] < 0) throw DataError("it gives no number");
     push(
         call,
-        [sources, function = call.source->target, to = call.writes[0]](Values& values) {
+        [sources, function = call.source->target, to = call.writes[0]](Values& values,
+                                                                       c10::Device) {
           std::vector<c10::IValue> inputs;
           for (const ArgumentSource& source : sources)
             inputs.push_back(source.value >= 0 ? values[static_cast<std::size_t>(source.value)]
@@ -222,17 +236,9 @@ class ExportedCompiler {
     return true;
   }
 
-  bool is_of_training_mode() const {
-    if (!is_of_training_mode_) {
-      bool any = false;
-      for (const Call& call : calls_) any = any || (call.op && trains(*call.op));
-      is_of_training_mode_ = any;
-    }
-    return *is_of_training_mode_;
-  }
   /// Whether a call follows train() and eval().
   bool follows(const Call& call) const {
-    return has_mode(*call.op) && (trains(*call.op) || !is_of_training_mode());
+    return has_mode(*call.op) && (trains(*call.op) || !is_of_training_mode_);
   }
 
   std::optional<std::string> parameter_name(int number, const std::string& last) const {
@@ -307,7 +313,7 @@ class ExportedCompiler {
             {{}, *stride, b >= 0, transposed, *padding, *groups, {}, *output_padding, *dilation})) {
       push(
           call,
-          [layer, from = now(x), to = call.writes.at(0)](Values& values) {
+          [layer, from = now(x), to = call.writes.at(0)](Values& values, c10::Device) {
             at(values, to) = nn::call(*layer, at(values, from).toTensor());
           },
           {x},
@@ -317,7 +323,7 @@ class ExportedCompiler {
     push(
         call,
         [=, from = now(x), weight = now(w), bias = b < 0 ? -1 : now(b), to = call.writes.at(0)](
-            Values& values) {
+            Values& values, c10::Device) {
           at(values, to) = ops::convolution(
               at(values, from).toTensor(),
               at(values, weight).toTensor(),
@@ -359,114 +365,87 @@ class ExportedCompiler {
     return layer;
   }
 
-  /// What follows a value and can be computed with it.
-  struct Following {
-    ops::Activation activation;
-    std::size_t call = 0;
-    bool is_there = false;
-  };
-  /// The activation of a value that is its only reader, or changes it in place before any other.
-  Following following(int number) const {
+  /// The activation that the call's result gets, where it is the result's only reader or changes
+  /// it in place before any other does: the call then computes it, too.
+  ops::Activation take_following(const Call& call) {
+    const int number = call.writes.at(0);
     const auto found = readers_.find(number);
     if (found == readers_.end()) return {};
-    const std::size_t first = found->second.front();
-    const Call& call = calls_[first];
-    if (!call.op || call.reads.size() != 1 || call.writes.size() != 1) return {};
-    const auto activation = activation_of(*call.op);
-    if (!activation) return {};
+    Call& next = calls_[found->second.front()];
+    if (!next.op || next.reads.size() != 1 || next.writes.size() != 1) return {};
+    const auto activation = activation_of(*next.op);
     const bool is_only = found->second.size() == 1 && results_.count(number) == 0;
-    if (!is_only && !call.op->changes_first()) return {};
-    return {*activation, first, true};
-  }
-  /// Computes the activation after the call's result, too. Returns it.
-  ops::Activation take_following(const Call& call) {
-    const Following next = following(call.writes.at(0));
-    if (!next.is_there) return {};
-    calls_[next.call].is_done = true;
-    replaced_[calls_[next.call].writes[0]] = call.writes[0];
-    return next.activation;
+    if (!activation || (!is_only && !next.op->changes_first())) return {};
+    next.is_done = true;
+    replaced_[next.writes[0]] = number;
+    return *activation;
   }
 
-  using Normalise = std::function<at::Tensor(const at::Tensor& x, const Values& values)>;
+  /// A norm of an image by its weight and bias, which may be undefined.
+  using Normalise = std::function<at::Tensor(
+      const at::Tensor& x, const at::Tensor& w, const at::Tensor& b, const ops::Activation&)>;
 
-  bool add_norm(std::size_t index) {
-    Call& call = calls_[index];
+  /// The norm that a call computes; null: none of Cytra's.
+  Normalise norm_of(const Call& call, double eps) {
     const OperatorCall& op = *call.op;
     const std::string name = op.short_name();
-    if (name != "batch_norm" && name != "instance_norm" && name != "group_norm" &&
-        name != "layer_norm")
-      return false;
-    const int x = op.value("input");
-    const auto eps = op.real("eps");
-    if (!eps || x < 0) return false;
-    const auto tensor_or_none = [](const Values& values, int number) {
-      return number < 0 ? at::Tensor() : values[static_cast<std::size_t>(number)].toTensor();
-    };
-    const int w = op.value("weight") < 0 ? -1 : now(op.value("weight"));
-    const int b = op.value("bias") < 0 ? -1 : now(op.value("bias"));
+    using T = at::Tensor;
+    using A = ops::Activation;
     if (name == "batch_norm") {
-      const std::shared_ptr<Norm> layer = batch_norm_layer(call, *eps);
-      if (layer == nullptr) return false;
-      push_norm(call,
-                x,
-                [layer](const at::Tensor& image, const ops::Activation& activation, const Values&) {
-                  return nn::call(*layer, image, activation);
-                });
-      return true;
+      const std::shared_ptr<Norm> layer = batch_norm_layer(call, eps);
+      if (layer == nullptr) return {};
+      return [layer](const T& x, const T&, const T&, const A& a) { return nn::call(*layer, x, a); };
     }
     if (name == "instance_norm") {
-      if (op.value("running_mean") >= 0 || !op.flag("use_input_stats").value_or(false))
-        return false;
-      push_norm(
-          call,
-          x,
-          [=](const at::Tensor& image, const ops::Activation& activation, const Values& values) {
-            return ops::instance_norm(
-                image, tensor_or_none(values, w), tensor_or_none(values, b), *eps, activation);
-          });
-      return true;
+      if (op.value("running_mean") >= 0 || !op.flag("use_input_stats").value_or(false)) return {};
+      return [eps](const T& x, const T& w, const T& b, const A& a) {
+        return ops::instance_norm(x, w, b, eps, a);
+      };
     }
     if (name == "group_norm") {
       const auto groups = op.whole("num_groups");
-      if (!groups) return false;
-      push_norm(
-          call,
-          x,
-          [=](const at::Tensor& image, const ops::Activation& activation, const Values& values) {
-            return ops::group_norm(image,
-                                   *groups,
-                                   tensor_or_none(values, w),
-                                   tensor_or_none(values, b),
-                                   *eps,
-                                   activation);
-          });
-      return true;
+      if (!groups) return {};
+      return [eps, groups = *groups](const T& x, const T& w, const T& b, const A& a) {
+        return ops::group_norm(x, groups, w, b, eps, a);
+      };
     }
     const ArgumentSource& shape = op.argument("normalized_shape");
-    if (!shape.is_constant() || !shape.constant.isIntList()) return false;
-    push_norm(
-        call,
-        x,
-        [=, sides = shape.constant.toIntVector()](
-            const at::Tensor& image, const ops::Activation& activation, const Values& values) {
-          return ops::layer_norm(
-              image, sides, tensor_or_none(values, w), tensor_or_none(values, b), *eps, activation);
-        });
-    return true;
+    if (!shape.is_constant() || !shape.constant.isIntList()) return {};
+    return [eps, sides = shape.constant.toIntVector()](
+               const T& x, const T& w, const T& b, const A& a) {
+      return ops::layer_norm(x, sides, w, b, eps, a);
+    };
   }
 
-  template <class Run>
-  void push_norm(Call& call, int x, Run run) {
-    const ops::Activation activation = take_following(call);
+  bool add_norm(Call& call) {
+    static const std::set<std::string> kNorms{
+        "batch_norm", "instance_norm", "group_norm", "layer_norm"};
+    const OperatorCall& op = *call.op;
+    if (kNorms.count(op.short_name()) == 0) return false;
+    const int x = op.value("input");
+    const auto eps = op.real("eps");
+    if (!eps || x < 0) return false;
+    Normalise normalise = norm_of(call, *eps);
+    if (!normalise) return false;
+    const auto now_or_none = [this](int number) { return number < 0 ? -1 : now(number); };
     const int to = call.writes.at(0);
     norms_.insert(to);
     push(
         call,
-        [run = std::move(run), activation, from = now(x), to](Values& values) {
-          at(values, to) = run(at(values, from).toTensor(), activation, values);
+        [normalise = std::move(normalise),
+         activation = take_following(call),
+         from = now(x),
+         w = now_or_none(op.value("weight")),
+         b = now_or_none(op.value("bias")),
+         to](Values& values, c10::Device) {
+          const auto tensor = [&](int number) {
+            return number < 0 ? at::Tensor() : at(values, number).toTensor();
+          };
+          at(values, to) = normalise(at(values, from).toTensor(), tensor(w), tensor(b), activation);
         },
         call.reads,
         call.writes);
+    return true;
   }
 
   /// The layer of a batch norm with running statistics that follows train() and eval(); null: it
@@ -527,7 +506,7 @@ class ExportedCompiler {
     const int to = call.writes.at(0);
     push(
         call,
-        [layer, from = now(x), to](Values& values) {
+        [layer, from = now(x), to](Values& values, c10::Device) {
           at(values, to) = nn::call(*layer, at(values, from).toTensor());
         },
         call.reads,
@@ -548,7 +527,7 @@ class ExportedCompiler {
     push(
         call,
         [this_root = &root_, from = now(x), to, p = *p, in_place = op.changes_first()](
-            Values& values) {
+            Values& values, c10::Device) {
           const at::Tensor& target = at(values, from).toTensor();
           if (drops(1 - p, this_root->is_training())) {
             at(values, to) = in_place ? at::Tensor(target).bernoulli_(p) : target.bernoulli(p);
@@ -563,8 +542,7 @@ class ExportedCompiler {
   }
 
   /// An activation of a result that nothing else needs: in its memory where the derivative allows.
-  bool add_activation(std::size_t index) {
-    Call& call = calls_[index];
+  bool add_activation(const Call& call) {
     if (call.reads.size() != 1 || call.writes.size() != 1) return false;
     const auto activation = activation_of(*call.op);
     if (!activation) return false;
@@ -583,7 +561,8 @@ class ExportedCompiler {
     if (is_in_place && !(is_free && can_change) && norms_.count(now(x)) == 0) return false;
     push(
         call,
-        [a = *activation, from = now(x), to, in_place = is_free && can_change](Values& values) {
+        [a = *activation, from = now(x), to, in_place = is_free && can_change](Values& values,
+                                                                               c10::Device) {
           at::Tensor input = at(values, from).toTensor();
           if (!in_place) {
             at(values, to) = ops::activate(input, a);
@@ -608,7 +587,7 @@ class ExportedCompiler {
     std::string name = op.name();
     name.pop_back();
     op.become(name);
-    is_replacing_.insert(&call);
+    call.is_of_norm = true;
   }
   static int first_value(const Call& call) {
     for (const char* name : {"self", "input"})
@@ -616,57 +595,40 @@ class ExportedCompiler {
     return -1;
   }
 
-  void add_operator(std::size_t index) {
-    Call& call = calls_[index];
+  void add_operator(const Call& call) {
     OperatorCall op = *call.op;
-    const std::string short_name = op.short_name();
-    std::string mode_argument = follows(call) ? training_argument(op) : "";
-    std::optional<OperatorCall> in_training, in_evaluation;
-    if (!mode_argument.empty()) {
-      in_training = op;
-      in_training->set(mode_argument, true);
-      in_evaluation = op;
-      in_evaluation->set(mode_argument, false);
-    } else if (short_name == "scaled_dot_product_attention") {
-      if (op.real("dropout_p").value_or(0) > 0) {
-        in_training = op;
-        in_evaluation = op;
-        in_evaluation->set("dropout_p", 0.0);
-      }
-    } else if (is_random(op)) {
-      random_.insert(short_name);
-    }
+    const std::string name = op.short_name();
     // A view of what Python has in row-major order; here channels may come last.
-    if (short_name == "view" && op.overload().empty() && !is_changed(call.writes.at(0)))
+    if (name == "view" && op.overload().empty() && !is_changed(call.writes.at(0)))
       op.become("aten::reshape");
     op.rename_values([this](int number) { return now(number); });
-    if (in_training) {
-      in_training->rename_values([this](int number) { return now(number); });
-      in_evaluation->rename_values([this](int number) { return now(number); });
+    std::optional<OperatorCall> in_evaluation;
+    if (follows(call)) {
+      op.set(training_argument(op), true);
+      in_evaluation = op;
+      in_evaluation->set(training_argument(op), false);
+    } else if (name == "scaled_dot_product_attention" && op.real("dropout_p").value_or(0) > 0) {
+      in_evaluation = op;
+      in_evaluation->set("dropout_p", 0.0);
+    } else if (is_random(op)) {
+      random_.insert(name);
     }
-    const bool is_list = is_list_result_.count(index) > 0;
-    push(
+    ExportedStep& step = push(
         call,
-        [op,
-         in_training,
-         in_evaluation,
-         root = &root_,
-         steps = &to_,
-         is_list,
-         writes = call.writes](Values& values) {
+        [op, in_evaluation, root = &root_, is_list = call.gives_list, writes = call.writes](
+            Values& values, c10::Device device) {
           torch::jit::Stack stack;
-          const OperatorCall& chosen =
-              !in_training ? op : (root->is_training() ? *in_training : *in_evaluation);
-          chosen.run(values, steps->device(), stack);
+          const bool evaluates = in_evaluation && !root->is_training();
+          (evaluates ? *in_evaluation : op).run(values, device, stack);
           store(stack, is_list, writes, values);
         },
         call.reads,
-        call.writes)
-        .changes_values = op.changes_first();
-    to_.steps_.back().gives_numbers = op.gives_numbers();
-    to_.steps_.back().gives_view = op.gives_view();
+        call.writes);
+    step.changes_values = op.changes_first();
+    step.gives_numbers = op.gives_numbers();
+    step.gives_view = op.gives_view();
     to_.changes_in_place_ = to_.changes_in_place_ || op.changes_first();
-    if (is_replacing_.count(&call) > 0) replaced_[first_value(call)] = call.writes.at(0);
+    if (call.is_of_norm) replaced_[first_value(call)] = call.writes.at(0);
   }
 
   /// Whether a later call changes a value in place.
@@ -712,9 +674,6 @@ class ExportedCompiler {
       }
       to_.initial_[static_cast<std::size_t>(number)] = tensor.tensor;
     }
-    for (auto& [number, tensor] : tensors_)
-      if (tensor.kind == Input::Kind::parameter && !to_.first_parameter_.defined())
-        to_.first_parameter_ = tensor.tensor;
     to_.constants_ = std::move(constants);
   }
   at::Tensor register_tensor(const Tensor& tensor) {
@@ -762,7 +721,7 @@ class ExportedCompiler {
       ++with_mode;
       frozen += call.op->short_name() == "batch_norm" && !follows(call) ? 1 : 0;
     }
-    if (with_mode > 0 && !is_of_training_mode())
+    if (with_mode > 0 && !is_of_training_mode_)
       to_.remarks_.emplace_back(
           "it was exported in evaluation mode: what its Python does in training alone is not in "
           "the "
@@ -790,12 +749,10 @@ class ExportedCompiler {
   std::map<int, std::size_t> makers_;
   std::map<int, int> replaced_;
   std::set<int> results_, norms_;
-  std::set<std::size_t> is_list_result_;
-  std::set<const Call*> is_replacing_;
   std::map<std::string, std::pair<std::shared_ptr<torch::nn::Module>, std::string>> layers_;
   std::set<std::string> random_;
   int64_t dropouts_ = 0, constants_ = 0;
-  mutable std::optional<bool> is_of_training_mode_;
+  bool is_of_training_mode_ = false;  // one of the calls is
 };
 
 ExportedSteps::ExportedSteps(const io::ExportedGraph& graph,

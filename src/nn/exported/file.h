@@ -5,6 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/error.h"
+#include "base/strings.h"
+#include "device/error.h"
 #include "io/weights/exported_program.h"
 
 namespace cytra::nn {
@@ -19,6 +22,21 @@ struct ExportedFile {
   std::map<std::string, at::Tensor> tensors;
   at::Tensor tensor(const std::string& name) const;  // undefined: there is none
 };
+
+/// Calls `action`, whose errors about the file then name it; memory that runs out passes on.
+template <class Action>
+auto naming_file(const std::string& path, const Action& action) -> decltype(action()) {
+  try {
+    return action();
+  } catch (const DataError& error) {
+    if (starts_with(error.what(), path)) throw;
+    throw DataError(path + ": " + error.what());
+  } catch (const c10::Error& error) {
+    if (device::is_out_of_memory(error)) throw;
+    const std::string text = error.what_without_backtrace();
+    throw DataError(path + ": " + text.substr(0, text.find('\n')));
+  }
+}
 
 /// The shapes of forward()'s tensors. Throws: DataError where one is not given.
 std::vector<io::ExportedShape> input_shapes(const io::ExportedGraph& graph);

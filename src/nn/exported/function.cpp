@@ -1,5 +1,7 @@
 #include "nn/exported/function.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,7 +40,7 @@ struct ExportedFunction::Impl {
   Impl(const std::string& path_of_file, std::vector<std::string> inputs, std::size_t least)
       : path(path_of_file), names(std::move(inputs)) {
     const ExportedFile file(path);
-    naming_file([&] {
+    naming_file(path, [&] {
       shapes = input_shapes(file.graph);
       if (shapes.size() < least || shapes.size() > names.size()) {
         throw DataError(
@@ -55,20 +57,12 @@ struct ExportedFunction::Impl {
     });
   }
 
-  template <class Action>
-  auto naming_file(const Action& action) const -> decltype(action()) {
-    try {
-      return action();
-    } catch (const DataError& error) {
-      throw DataError(path + ": " + error.what());
-    }
-  }
-
   std::string path;
   std::vector<std::string> names;
   std::vector<io::ExportedShape> shapes;
   torch::nn::Module root;
   std::unique_ptr<ExportedSteps> steps;
+  c10::Device device{c10::kCPU};
   std::mutex moving;
 };
 
@@ -85,9 +79,10 @@ std::size_t ExportedFunction::count() const {
 at::Tensor ExportedFunction::operator()(std::vector<at::Tensor> inputs) const {
   {
     const std::lock_guard lock(impl_->moving);
-    if (impl_->steps->device() != inputs.at(0).device()) impl_->root.to(inputs[0].device());
+    const c10::Device device = inputs.at(0).device();
+    if (device != std::exchange(impl_->device, device)) impl_->root.to(device);
   }
-  return impl_->naming_file([&] {
+  return naming_file(impl_->path, [&] {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       expect_shape(impl_->shapes.at(i), inputs[i], impl_->names[i]);
       inputs[i] = inputs[i].to(scalar_type_of({impl_->shapes[i].dtype}, "of forward()"));

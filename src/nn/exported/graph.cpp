@@ -13,15 +13,14 @@
 
 namespace cytra::nn {
 
-c10::Device ExportedSteps::device() const {
-  return first_parameter_.defined() ? first_parameter_.device() : c10::Device(c10::kCPU);
-}
-
-void ExportedSteps::run_steps(std::size_t begin, std::size_t end, Values& values) const {
+void ExportedSteps::run_steps(std::size_t begin,
+                              std::size_t end,
+                              Values& values,
+                              c10::Device device) const {
   for (std::size_t i = begin; i < end; ++i) {
     const ExportedStep& step = steps_[i];
     try {
-      step.run(values);
+      step.run(values, device);
     } catch (const DataError& error) {
       throw DataError(step.name + ": " + error.what());
     } catch (const c10::Error& error) {
@@ -35,7 +34,7 @@ void ExportedSteps::run_steps(std::size_t begin, std::size_t end, Values& values
   }
 }
 
-void ExportedSteps::run_again(const Segment& segment, Values& values) const {
+void ExportedSteps::run_again(const Segment& segment, Values& values, c10::Device device) const {
   Values kept = initial_;
   for (std::size_t i = segment.begin; i < segment.end; ++i) {
     for (const int number : steps_[i].reads) {
@@ -48,12 +47,12 @@ void ExportedSteps::run_again(const Segment& segment, Values& values) const {
   const at::Tensor output = checkpoint(
       root_,
       [&] {
-        run_steps(segment.begin, segment.end, values);
+        run_steps(segment.begin, segment.end, values, device);
         return values[result].toTensor();
       },
-      [this, segment, kept = std::move(kept), result] {
+      [this, segment, device, kept = std::move(kept), result] {
         Values again = kept;
-        run_steps(segment.begin, segment.end, again);
+        run_steps(segment.begin, segment.end, again, device);
         return again[result].toTensor();
       });
   values[result] = output;
@@ -62,17 +61,18 @@ void ExportedSteps::run_again(const Segment& segment, Values& values) const {
 std::vector<at::Tensor> ExportedSteps::run(const std::vector<at::Tensor>& inputs,
                                            bool recomputes) const {
   Values values = initial_;
+  const c10::Device device = inputs.at(0).device();
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     values[static_cast<std::size_t>(inputs_[i])] =
         changes_in_place_ ? inputs.at(i).clone() : inputs.at(i);
   if (!recomputes) {
-    run_steps(0, steps_.size(), values);
+    run_steps(0, steps_.size(), values, device);
   } else {
     for (const Segment& segment : segments_) {
       if (segment.result < 0) {
-        run_steps(segment.begin, segment.end, values);
+        run_steps(segment.begin, segment.end, values, device);
       } else {
-        run_again(segment, values);
+        run_again(segment, values, device);
       }
     }
   }
@@ -88,31 +88,31 @@ std::vector<at::Tensor> ExportedSteps::run(const std::vector<at::Tensor>& inputs
 }
 
 void ExportedSteps::find_segments() {
-  const std::vector<ExportedStep>& steps = steps_;
   std::map<int, std::size_t> made, last_read;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    for (const int number : steps[i].writes)
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (const int number : steps_[i].writes)
       if (number >= 0) made[number] = i;
-    for (const int number : steps[i].reads) last_read[number] = i;
+    for (const int number : steps_[i].reads) last_read[number] = i;
   }
-  for (const int number : results_) last_read[number] = steps.size();
-  for (const auto& [buffer, content] : mutations_) last_read[content] = steps.size();
+  for (const int number : results_) last_read[number] = steps_.size();
+  for (const auto& [buffer, content] : mutations_) last_read[content] = steps_.size();
   const auto longest =
-      std::max<std::size_t>(6, static_cast<std::size_t>(2 * std::sqrt(steps.size())));
-  for (std::size_t begin = 0; begin < steps.size();) {
+      std::max<std::size_t>(6, static_cast<std::size_t>(2 * std::sqrt(steps_.size())));
+  for (std::size_t begin = 0; begin < steps_.size();) {
     std::size_t best = begin + 1;
     int result = -1;
-    for (std::size_t end = begin + 1; end <= std::min(steps.size(), begin + longest); ++end) {
-      const ExportedStep& step = steps[end - 1];
+    for (std::size_t end = begin + 1; end <= std::min(steps_.size(), begin + longest); ++end) {
+      const ExportedStep& step = steps_[end - 1];
       const auto first = step.reads.empty() ? made.end() : made.find(step.reads.front());
       if (step.changes_values &&
-          (first == made.end() || first->second < begin || steps[first->second].gives_view))
+          (first == made.end() || first->second < begin || steps_[first->second].gives_view))
         break;
       int count = 0, left = -1;
       for (std::size_t i = begin; i < end; ++i) {
-        for (const int number : steps[i].writes) {
+        for (const int number : steps_[i].writes) {
           const auto read = last_read.find(number);
-          if (number < 0 || steps[i].gives_numbers || read == last_read.end() || read->second < end)
+          if (number < 0 || steps_[i].gives_numbers || read == last_read.end() ||
+              read->second < end)
             continue;
           ++count;
           left = number;

@@ -15,7 +15,7 @@ namespace cytra::nn {
 
 /// One step of a graph: it reads and writes values by their numbers.
 struct ExportedStep {
-  std::function<void(Values&)> run;
+  std::function<void(Values&, c10::Device)> run;  // on the device of the inputs
   std::vector<int> reads, writes;
   std::vector<int> last;  // values that no later step reads
   std::string name;       // of the operator and its place, for messages
@@ -35,7 +35,7 @@ struct ExportedStep {
 class ExportedSteps {
  public:
   /// `tensor` gives a parameter, buffer or constant by its name, undefined where there is none.
-  /// Throws: DataError for what is not supported, naming it.
+  /// Throws: DataError for what is not supported, naming it, and for an input that nothing reads.
   using FindTensor = std::function<at::Tensor(const std::string& name)>;
   ExportedSteps(const io::ExportedGraph& graph, torch::nn::Module& root, const FindTensor& tensor);
   ExportedSteps(const ExportedSteps&) = delete;
@@ -48,7 +48,6 @@ class ExportedSteps {
   const std::vector<std::string>& remarks() const { return remarks_; }
   /// Constants and buffers that are no part of Python's state dict: for `root` to register.
   const std::shared_ptr<torch::nn::Module>& constants() const { return constants_; }
-  c10::Device device() const;
 
  private:
   friend class ExportedCompiler;
@@ -59,8 +58,8 @@ class ExportedSteps {
   /// Parts the steps into runs of about the root of their number that leave one tensor and change
   /// nothing from before them.
   void find_segments();
-  void run_steps(std::size_t begin, std::size_t end, Values& values) const;
-  void run_again(const Segment& segment, Values& values) const;
+  void run_steps(std::size_t begin, std::size_t end, Values& values, c10::Device device) const;
+  void run_again(const Segment& segment, Values& values, c10::Device device) const;
   std::vector<Segment> segments_;
   torch::nn::Module& root_;
   std::vector<ExportedStep> steps_;
@@ -71,7 +70,6 @@ class ExportedSteps {
   std::vector<std::pair<int, int>> mutations_;  // a buffer's value, its new content
   std::vector<std::string> remarks_;
   std::shared_ptr<torch::nn::Module> constants_;
-  at::Tensor first_parameter_;  // its device is the network's
 };
 
 }  // namespace cytra::nn

@@ -13,7 +13,6 @@
 #include "base/strings.h"
 #include "config/json.h"
 #include "config/registry.h"
-#include "device/error.h"
 #include "nn/exported/file.h"
 #include "nn/exported/graph.h"
 #include "nn/exported/guards.h"
@@ -99,7 +98,7 @@ class ExportedModel final : public Model {
   };
   explicit ExportedModel(const Options& options) : Model(options), path_(options.file) {
     const ExportedFile file(options.file);
-    naming_file([&] {
+    naming_file(path_, [&] {
       read(file, options);
       if (!file.reference.empty())
         check(config::parse_json(file.reference, "cytra_reference.json"));
@@ -111,6 +110,13 @@ class ExportedModel final : public Model {
     std::vector<at::Tensor> results = results_of(image);
     if (first_ > 0)
       std::rotate(results.begin(), results.begin() + first_, results.begin() + first_ + 1);
+    if (results[0].sizes().slice(2) != image.sizes().slice(2)) {
+      throw DataError(
+          fmt::format("{}: forward() gives ({}) for an image of ({}), expected its sides",
+                      path_,
+                      fmt::join(results[0].sizes(), ","),
+                      fmt::join(image.sizes(), ",")));
+    }
     if (!deep_supervision_ || !is_training()) results.resize(1);
     return results;
   }
@@ -143,21 +149,6 @@ class ExportedModel final : public Model {
       divisor_ = *options.divisor;
     }
     for (const std::string& remark : steps_->remarks()) log::info("{}: {}", path_, remark);
-  }
-
-  /// Calls `action`, whose errors then name the file.
-  template <class Action>
-  auto naming_file(const Action& action) const -> decltype(action()) {
-    try {
-      return action();
-    } catch (const DataError& error) {
-      if (starts_with(error.what(), path_)) throw;
-      throw DataError(path_ + ": " + error.what());
-    } catch (const c10::Error& error) {
-      if (device::is_out_of_memory(error)) throw;
-      const std::string text = error.what_without_backtrace();
-      throw DataError(path_ + ": " + text.substr(0, text.find('\n')));
-    }
   }
 
   /// Compares with what Python gave for an image of sines: scripts/export_network.py.
@@ -239,6 +230,7 @@ class ExportedModel final : public Model {
   /// allow.
   void find_divisor() {
     for (std::size_t d = 2; d < ranges_.size(); ++d) {
+      if (ranges_[d].least && ranges_[d].least == ranges_[d].most) continue;
       std::vector<bool> allowed(kMostSide + 1, false);
       int64_t least = 0;
       for (int64_t side = 1; side <= kMostSide; ++side) {
@@ -257,7 +249,6 @@ class ExportedModel final : public Model {
           if (!allowed[static_cast<std::size_t>(side)]) return false;
         return true;
       };
-      if (ranges_[d].least && ranges_[d].least == ranges_[d].most) continue;
       if (least == 0) throw DataError("its conditions allow no side from 1 to 1024");
       int64_t divisor = 1;
       while (divisor <= 256 && !fits(divisor)) ++divisor;
@@ -318,7 +309,7 @@ class ExportedModel final : public Model {
   /// All results, in forward()'s order.
   std::vector<at::Tensor> results_of(const at::Tensor& image) {
     expect_sides(image);
-    std::vector<at::Tensor> results = naming_file([&] {
+    std::vector<at::Tensor> results = naming_file(path_, [&] {
       return steps_->run({image.to(input_type(image))}, settings.gradient_checkpointing);
     });
     for (at::Tensor& result : results) {

@@ -38,7 +38,7 @@ at::Tensor masks_of_packed(nn::PromptableModel& model, const at::Tensor& both) {
 }
 
 /// The options for the image encoder. On a CPU it takes as long by OpenVINO as by its own kernels of
-/// attention (docs/batch_segmentation.md), and seconds to prepare.
+/// attention (docs/batch_segmentation.md), and takes seconds to prepare.
 EngineOptions encoder_options(EngineOptions options, c10::Device device) {
   if (device.is_cpu() && options.backend == "auto" && options.quantization != "int8")
     options.backend = "eager";

@@ -43,6 +43,7 @@ TEST(ExportedHostile, EachIsRefusedByName) {
       {"pickled", "'0.weight' is a tensor of a class of its own"},
       {"complex", "'0.weight' is complex or not strided"},
       {"compressed", "is compressed"},
+      {"half_sides", "gives (2,1,2,2) for an image of (2,1,4,4), expected its sides"},
       {"shape_of_a_billion", "makes a tensor of more than"}};
   std::size_t count = 0;
   for (const auto& entry :

@@ -42,6 +42,17 @@ TEST(ExportedLoss, CountsAllWithoutAMask) {
                   .equal((*it.loss)(it.at("logits"), it.at("target"), all)));
 }
 
+TEST(ExportedLoss, RefusesOneThatReadsASingleTensor) {
+  config::Node node = config::Node::make_map();
+  node.set("_target_", config::Node::make_string("ExportedLoss"));
+  const std::string file = test::golden_folder() + "/exported/functions/one_tensor.pt2";
+  node.set("file", config::Node::make_string(file));
+  EXPECT_NE(message_of<DataError>([&] {
+              make<nn::Loss>(node);
+            }).find("one_tensor.pt2: forward() does not use its tensor"),
+            std::string::npos);
+}
+
 TEST(ExportedLoss, RefusesANetworkAndOtherShapes) {
   config::Node node = config::Node::make_map();
   node.set("_target_", config::Node::make_string("ExportedLoss"));
