@@ -13,16 +13,17 @@ namespace {
 
 struct ExportedLossCase {
   ExportedLossCase() : file(test::golden_folder() + "/exported/functions/tversky.safetensors") {
-    config::Node node = config::Node::make_map();
-    node.set("_target_", config::Node::make_string("ExportedLoss"));
-    node.set("file",
-             config::Node::make_string(test::golden_folder() + "/exported/functions/tversky.pt2"));
-    loss = make<nn::Loss>(node);
+    options.set("_target_", config::Node::make_string("ExportedLoss"));
+    options.set(
+        "file",
+        config::Node::make_string(test::golden_folder() + "/exported/functions/tversky.pt2"));
+    loss = make<nn::Loss>(options);
   }
   at::Tensor at(const std::string& name) const {
     return nn::tensor_of(file.tensors().at(name), name);
   }
   io::SafetensorsFile file;
+  config::Node options = config::Node::make_map();
   std::shared_ptr<nn::Loss> loss;
 };
 
@@ -40,6 +41,15 @@ TEST(ExportedLoss, CountsAllWithoutAMask) {
   const at::Tensor all = at::ones_like(it.at("mask"));
   EXPECT_TRUE((*it.loss)(it.at("logits"), it.at("target"))
                   .equal((*it.loss)(it.at("logits"), it.at("target"), all)));
+}
+
+TEST(ExportedLoss, IgnoredVoxelsAreLeftOutByTheMask) {
+  ExportedLossCase it;
+  const at::Tensor target = it.at("target"), mask = it.at("mask");
+  it.options.set("ignore_index", config::Node::make_integer(9));
+  const at::Tensor value =
+      (*make<nn::Loss>(it.options))(it.at("logits"), target.masked_fill(mask.eq(0), 9));
+  EXPECT_TRUE(value.equal((*it.loss)(it.at("logits"), target.masked_fill(mask.eq(0), 0), mask)));
 }
 
 TEST(ExportedLoss, RefusesOneThatReadsASingleTensor) {

@@ -55,11 +55,12 @@ struct Trial {
 };
 
 /// Every loss that takes ignore_index (those of instances have targets of their own): a new one is
-/// tried without a line here.
+/// tried without a line here. ExportedLoss computes what its file says: exported_test.cpp.
 std::vector<Trial> trials() {
   const config::Components& losses = Registry<nn::Loss>::instance().components();
   std::vector<Trial> all;
   for (const auto& [name, type] : losses.types) {
+    if (name == "ExportedLoss") continue;
     for (const bool is_classes : {false, true}) {
       Node node = Node::make_map();
       node.set("_target_", Node::make_string(name));
@@ -189,11 +190,14 @@ TEST(Losses, HaveAConfigThatListsEveryOption) {
     SCOPED_TRACE(file.path());
     std::ifstream stream(file.path());
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    const Node node = config::parse_yaml(text, file.path());
+    Node node = config::parse_yaml(text, file.path());
     const std::string name = losses.name_of(node);
     seen.insert(name);
     for (const config::OptionInfo& option : losses.types.at(name).describe())
       EXPECT_NE(node.find_direct(option.name), nullptr) << option.name;
+    if (name == "ExportedLoss")
+      node.set("file",
+               Node::make_string(test::golden_folder() + "/exported/functions/tversky.pt2"));
     make<nn::Loss>(node);
   }
   for (const std::string& name : losses.names())
