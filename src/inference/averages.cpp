@@ -194,6 +194,7 @@ LoadedModel mean_of(std::vector<LoadedModel> models) {
   mean.path = fmt::format("{} and {} more", mean.path, models.size() - 1);
   mean.network = nullptr;
   mean.torchscript = nullptr;
+  mean.onnx = nullptr;
   mean.forward = mean_of(std::move(forwards));
   mean.place = [places = std::move(places)](c10::Device device, bool on_tensor_cores) {
     for (const MoveModel& place : places) place(device, on_tensor_cores);

@@ -259,7 +259,8 @@ bool is_eager_faster(const EngineModel& model,
                      const Tensor& example) {
   constexpr double kLeast = 0.4;  // of all; measured: docs/benchmarks.md, "inference"
   if (!model.device.is_cpu() || precision_of(options).compute != at::kFloat ||
-      options.quantization != "none" || model.torchscript ||  // it has torch's convolutions
+      options.quantization != "none" || model.torchscript ||
+      model.onnx ||  // they have others' convolutions
       device::conv_algorithm() == device::ConvAlgorithm::direct)
     return false;
   const c10::InferenceMode inference_mode;

@@ -33,6 +33,8 @@ struct EngineModel {
   std::function<std::string()> torchscript = {};
   /// The name of its engine in the log, for programs with several models.
   std::string name = "engine";
+  /// The bytes of its ONNX file, where it is one; `forward` can't be traced then.
+  std::shared_ptr<const std::string> onnx = {};
 };
 
 /// The names of the available engines: "eager", "torchscript", "openvino", ...

@@ -83,6 +83,7 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
     return std::vector<at::Tensor>{forward(windows).at(output)};
   };
   one.torchscript = {};  // it has all outputs
+  one.onnx = {};
   one.fingerprint += " " + head;
   return one;
 }

@@ -13,8 +13,10 @@
 #include "config/run_config.h"
 #include "inference/imported/aoti.h"
 #include "inference/imported/archive.h"
+#include "inference/imported/bioimageio/open.h"
 #include "inference/imported/bundle.h"
 #include "inference/imported/complete.h"
+#include "inference/imported/onnx.h"
 #include "inference/imported/torchscript.h"
 #include "io/safetensors.h"
 #include "io/weights/torch_file.h"
@@ -97,6 +99,10 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
       return complete(path, open_torchscript(path), config);
     case ModelKind::aoti:
       return complete(path, open_aoti(path), config);
+    case ModelKind::onnx:
+      return complete(path, open_onnx(path), config);
+    case ModelKind::bioimageio:
+      return complete(path, open_bioimageio(path), config);
     case ModelKind::bundle:
       return complete(path, open_bundle(path), config);
     default:

@@ -51,8 +51,9 @@ struct LoadedModel {
   Forward forward;   // on the device of place()
   /// The bytes of its TorchScript archive, where it is one; empty: it can be traced.
   std::function<std::string()> torchscript;
-  MoveModel place;                     // call it under no InferenceMode
-  std::shared_ptr<nn::Model> network;  // null: not one of `config::task.model`'s
+  std::shared_ptr<const std::string> onnx;  // the bytes of its ONNX file, where it is one
+  MoveModel place;                          // call it under no InferenceMode
+  std::shared_ptr<nn::Model> network;       // null: not one of `config::task.model`'s
   int64_t in_channels = 1, out_channels = 1, spatial_dims = 2;
   std::vector<int64_t> divisor;       // sides of windows are multiples of it, per spatial
                                       // dimension

@@ -134,7 +134,7 @@ Members members_of(const std::vector<LoadedModel>& models,
   Members members;
   for (const LoadedModel& one : models) {
     members.push_back(std::make_shared<EnsembleMember>(
-        EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript},
+        EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript, "engine", one.onnx},
         options,
         decoder_of(one.config.at("task")),
         temperature_of(one, temperature)));

@@ -1,8 +1,11 @@
 // NumPy's .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#include "io/npy.h"
+
 #include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -73,26 +76,50 @@ std::vector<int64_t> shape_of(const std::string& path, std::string_view text) {
   return shape;
 }
 
-class NpyImage final : public ImageReader {
- public:
-  NpyImage(const std::string& path, const Selection& selection) : path_(path), file_(path) {
+/// What stands before the values.
+struct NpyHeader {
+  StoredType type;
+  bool is_fortran;
+  std::vector<int64_t> shape;
+  std::size_t bytes;  // of all that stands there
+
+  NpyHeader(const std::string& path, const InputFile& file) {
     unsigned char head[12] = {};
-    file_.read_at(0, head, sizeof head);
+    file.read_at(0, head, sizeof head);
+    if (std::memcmp(head, kMagic, 6) != 0) fail_npy(path, "it does not begin as one");
     const bool is_first = head[6] == 1;  // its header's length has 2 bytes, later ones 4
     if (head[6] < 1 || head[6] > 3)
       fail_npy(path, fmt::format("version {} of the format", head[6]));
     std::size_t length = head[8] | std::size_t{head[9]} << 8;
     if (!is_first) length |= std::size_t{head[10]} << 16 | std::size_t{head[11]} << 24;
     const std::size_t begin = is_first ? 10 : 12;
-    if (length > (std::size_t{1} << 20) || begin + length > file_.bytes())
+    if (length > (std::size_t{1} << 20) || begin + length > file.bytes())
       fail_npy(path, "its header is cut off");
     std::string header(length, '\0');
-    file_.read_at(begin, header.data(), length);
+    file.read_at(begin, header.data(), length);
+    bytes = begin + length;
+    type = type_of(path, value_of(path, header, "descr"));
+    is_fortran = starts_with(value_of(path, header, "fortran_order"), "True");
+    shape = shape_of(path, value_of(path, header, "shape"));
+  }
+};
 
-    samples_.type = type_of(path, value_of(path, header, "descr"));
-    samples_.offset = static_cast<std::ptrdiff_t>(begin + length);
-    const bool is_fortran = starts_with(value_of(path, header, "fortran_order"), "True");
-    const std::vector<int64_t> shape = shape_of(path, value_of(path, header, "shape"));
+[[noreturn]] void fail_length(const std::string& path, uint64_t found, int64_t expected) {
+  throw DataError(
+      fmt::format("{}: {} bytes behind its header, expected {} for its shape; the "
+                  "file may be truncated: copy or save it again",
+                  path,
+                  found,
+                  expected));
+}
+
+class NpyImage final : public ImageReader {
+ public:
+  NpyImage(const std::string& path, const Selection& selection) : path_(path), file_(path) {
+    const NpyHeader header(path, file_);
+    samples_.type = header.type;
+    samples_.offset = static_cast<std::ptrdiff_t>(header.bytes);
+    const std::vector<int64_t>& shape = header.shape;
     if (shape.size() < 2 || shape.size() > (selection.axes.empty() ? 4U : 5U))
       fail_npy(path,
                fmt::format("it has {} dimension{}", shape.size(), shape.size() == 1 ? "" : "s"));
@@ -100,7 +127,7 @@ class NpyImage final : public ImageReader {
     int64_t step = static_cast<int64_t>(samples_.type.size()), of_time = 0;
     bool fits = true;
     for (std::size_t i = 0; i < shape.size(); ++i) {
-      const std::size_t axis = is_fortran ? i : shape.size() - 1 - i;
+      const std::size_t axis = header.is_fortran ? i : shape.size() - 1 - i;
       const std::size_t side = std::string_view("CZYX").find(axes[axis]);
       if (axes[axis] == 'T') {
         info_.timepoints = shape[axis];
@@ -113,14 +140,8 @@ class NpyImage final : public ImageReader {
     }
     info_.dtype = dtype_of(samples_.type).value();
     check_shape(path, info_.shape, info_.dtype, file_.bytes());
-    if (!fits || static_cast<uint64_t>(step) > file_.bytes() - begin - length) {
-      throw DataError(
-          fmt::format("{}: {} bytes behind its header, expected {} for its shape; the "
-                      "file may be truncated: copy or save it again",
-                      path,
-                      file_.bytes() - begin - length,
-                      step));
-    }
+    if (!fits || static_cast<uint64_t>(step) > file_.bytes() - header.bytes)
+      fail_length(path, file_.bytes() - header.bytes, step);
     chosen_ = select(path, selection, info_);
     samples_.offset += static_cast<std::ptrdiff_t>(chosen_.timepoint * of_time);
     file_.map();
@@ -142,6 +163,25 @@ class NpyImage final : public ImageReader {
   Chosen chosen_;
 };
 
+/// A header with these sides: "1, 5, 5".
+std::string header_of(Dtype dtype, const std::string& sides) {
+  const bool is_float = dtype == Dtype::f32 || dtype == Dtype::f64;
+  const bool is_signed = dtype == Dtype::i8 || dtype == Dtype::i16 || dtype == Dtype::i32;
+  const std::size_t size = size_of(dtype);
+  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   size == 1 ? '|' : '<',
+                                   is_float    ? 'f'
+                                   : is_signed ? 'i'
+                                               : 'u',
+                                   size,
+                                   sides);
+  header.resize((10 + header.size()) / 64 * 64 + 64 - 10,
+                ' ');  // the pixels begin at a multiple of 64
+  header.back() = '\n';
+  const std::string magic(kMagic, 6);
+  return magic + std::string("\x01\0", 2) + static_cast<char>(header.size()) + '\0' + header;
+}
+
 std::unique_ptr<ImageWriter> create_npy(const std::string& path,
                                         const ImageInfo& info,
                                         const OutputOptions&) {
@@ -149,25 +189,7 @@ std::unique_ptr<ImageWriter> create_npy(const std::string& path,
   std::string shape = fmt::format("{}, {}", y, x);
   if (c > 1 || z > 1) shape = fmt::format("{}, {}", z, shape);
   if (c > 1) shape = fmt::format("{}, {}", c, shape);
-  const bool is_float = info.dtype == Dtype::f32 || info.dtype == Dtype::f64;
-  const bool is_signed =
-      info.dtype == Dtype::i8 || info.dtype == Dtype::i16 || info.dtype == Dtype::i32;
-  const std::size_t size = size_of(info.dtype);
-  std::string header = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   size == 1 ? '|' : '<',
-                                   is_float    ? 'f'
-                                   : is_signed ? 'i'
-                                               : 'u',
-                                   size,
-                                   shape);
-  header.resize((10 + header.size()) / 64 * 64 + 64 - 10,
-                ' ');  // the pixels begin at a multiple of 64
-  header.back() = '\n';
-  const std::string magic(kMagic, 6);
-  return std::make_unique<PlainWriter>(
-      path,
-      info,
-      magic + std::string("\x01\0", 2) + static_cast<char>(header.size()) + '\0' + header);
+  return std::make_unique<PlainWriter>(path, info, header_of(info.dtype, shape));
 }
 
 bool is_npy(const std::string& head, const std::string&) {
@@ -193,6 +215,39 @@ const bool npy_is_known = add_format("npy", [](Format& npy) {
 
 void write_npy(const std::string& path, const Image& image) {
   write_whole(*create_npy(path, writable_info(image), {}), image);
+}
+
+NpyArray read_npy(const std::string& path) {
+  InputFile file(path);
+  const NpyHeader header(path, file);
+  if (header.is_fortran && header.shape.size() > 1)
+    throw DataError(path + ": an array in Fortran's order, expected C's");
+  NpyArray array{header.shape, {}};
+  int64_t count = 1, bytes = static_cast<int64_t>(header.type.size());
+  bool fits = true;
+  for (const int64_t side : array.shape)
+    fits = fits && !__builtin_mul_overflow(count, side, &count);
+  fits = fits && !__builtin_mul_overflow(count, bytes, &bytes);
+  if (!fits || static_cast<uint64_t>(bytes) > file.bytes() - header.bytes)
+    fail_length(path, file.bytes() - header.bytes, bytes);
+  ImageInfo info;
+  info.dtype = dtype_of(header.type).value();
+  info.shape = {1, 1, 1, count};
+  Samples samples;
+  samples.type = header.type;
+  samples.offset = static_cast<std::ptrdiff_t>(header.bytes);
+  samples.steps = {0, 0, 0, static_cast<std::ptrdiff_t>(header.type.size())};
+  file.map();
+  array.values = file.read_mapped([&](const unsigned char* data) {
+    return read_samples(path, info, samples, data, {0}, within({}, info.shape, path), file.bytes());
+  });
+  return array;
+}
+
+void write_npy(const std::string& path, const std::vector<int64_t>& shape, const Image& values) {
+  const ImageInfo info = writable_info(values);
+  PlainWriter writer(path, info, header_of(info.dtype, fmt::format("{}", fmt::join(shape, ", "))));
+  write_whole(writer, values);
 }
 
 }  // namespace cytra::io

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <mutex>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -53,6 +54,7 @@ std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
     return exporting::to_torchscript(
         exporting::Forward(model.forward), windows_to_trace(example.narrow(0, 0, count)), {});
   };
+  task.onnx = model.onnx;
   task.shape = example.sizes().vec();
   task.shape[0] = count;
   task.at_once = std::min<int64_t>(at::get_num_threads(), (example.size(0) + count - 1) / count);
@@ -68,9 +70,50 @@ std::unique_ptr<FixedEngine> make_openvino(const EngineModel& model,
   return std::unique_ptr<FixedEngine>(make(task));
 }
 
+/// An ONNX file's network, of any size: a compiled model for the size of the last windows.
+class OnnxNetwork {
+ public:
+  explicit OnnxNetwork(std::shared_ptr<const std::string> onnx)
+      : make_(of_module<OpenVinoEngine>(kOpenVinoEngine)) {
+    task_.onnx = std::move(onnx);
+  }
+  std::vector<Tensor> operator()(const Tensor& windows) {
+    std::vector<int64_t> shape = windows.sizes().vec();
+    shape[0] = 1;
+    std::shared_ptr<FixedEngine> engine;
+    {
+      const std::lock_guard lock(mutex_);
+      if (task_.shape != shape) {
+        engine_.reset();  // its memory
+        task_.shape = shape;
+        task_.at_once = std::min<int64_t>(at::get_num_threads(), windows.size(0));
+        engine_.reset(make_(task_));
+      }
+      engine = engine_;
+    }
+    return engine->run(windows);
+  }
+
+ private:
+  OpenVinoEngine make_;
+  OpenVinoTask task_;
+  std::mutex mutex_;
+  std::shared_ptr<FixedEngine> engine_;
+};
+
 const bool added_openvino = add_engine("openvino", {rank_openvino, make_openvino});
 
 }  // namespace
+
+OnnxFacts describe_onnx(const std::string& onnx) {
+  return of_module<OnnxDescription>(kOnnxDescription)(onnx);
+}
+
+std::function<std::vector<Tensor>(const Tensor&)> onnx_forward(
+    std::shared_ptr<const std::string> onnx) {
+  const auto network = std::make_shared<OnnxNetwork>(std::move(onnx));
+  return [network](const Tensor& windows) { return (*network)(windows); };
+}
 
 void export_openvino(const std::string& torchscript,
                      const std::vector<int64_t>& shape,

@@ -1,10 +1,28 @@
 #pragma once
 // OpenVINO as an engine, and its files.
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/tensor_fwd.h"
+
 namespace cytra::inference {
+
+/// What an ONNX file says of itself.
+struct OnnxFacts {
+  std::vector<int64_t> shape;  // of its input, -1: any size; empty: it is not known
+  std::string config;          // metadata_props' `config`, of export_model
+};
+/// Describes an ONNX file. Throws: EngineUnfit without OpenVINO, and for what it can't
+/// run as a network of one image.
+OnnxFacts describe_onnx(const std::string& onnx);
+
+/// The network of an ONNX file: windows (S,C,[D,]H,W) float32 on the CPU -> its outputs. The first
+/// windows of a size compile it for that. Throws: EngineUnfit.
+std::function<std::vector<Tensor>(const Tensor&)> onnx_forward(
+    std::shared_ptr<const std::string> onnx);
 
 /// Writes OpenVINO's files PATH.xml and PATH.bin for a TorchScript archive that takes one tensor
 /// of `shape`; -1: any size. Throws: ConfigError without OpenVINO, or where it lacks an operation

@@ -1,11 +1,13 @@
 #include "inference/imported/archive.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "inference/imported/bioimageio/open.h"
 #include "io/input_file.h"
 #include "io/weights/zip_directory.h"
 
@@ -23,18 +25,32 @@ auto with_files(const std::string& path, const Action& action) {
   });
 }
 
-bool is_zip(const std::string& path) {
+std::string begin_of(const std::string& path) {
   const io::InputFile file(path);
-  std::string begin(4, '\0');
-  return file.read_at(0, begin.data(), begin.size()) == 4 && begin == "PK\3\4";
+  std::string begin(16, '\0');
+  begin.resize(
+      static_cast<std::size_t>(std::max<int64_t>(0, file.read_at(0, begin.data(), begin.size()))));
+  return begin;
+}
+
+/// Whether a file begins as an ONNX model does, a protocol buffer without a signature: its version
+/// (field 1), then another field of ModelProto.
+bool begins_as_onnx(const std::string& begin) {
+  return begin.size() == 16 && begin[0] == 8 && begin[1] > 0 && begin[1] < 64 && begin[8] != '{' &&
+         std::string_view("\x12\x1a\x22\x28\x32\x3a\x42\x72").find(begin[2]) !=
+             std::string_view::npos;
 }
 
 }  // namespace
 
 ModelKind kind_of(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return ModelKind::bundle;
-  if (!is_zip(path)) return ModelKind::weights;
+  if (std::filesystem::is_directory(path, ignored))
+    return bioimageio_description(path).empty() ? ModelKind::bundle : ModelKind::bioimageio;
+  if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return ModelKind::bioimageio;
+  const std::string begin = begin_of(path);
+  if (begins_as_onnx(begin)) return ModelKind::onnx;
+  if (!starts_with(begin, "PK\3\4")) return ModelKind::weights;
   return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
     for (const auto& [name, content] : files) {
       if (ends_with(name, "/constants.pkl")) return ModelKind::torchscript;

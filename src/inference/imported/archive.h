@@ -10,7 +10,9 @@ enum class ModelKind {
   weights,      // of a network that is registered here: ours, PyTorch's, safetensors
   torchscript,  // torch.jit.save
   aoti,         // torch._inductor.aoti_compile_and_package
-  bundle        // of MONAI: a folder, or a ZIP archive of one
+  onnx,
+  bioimageio,  // a package of its zoo: a folder, or its description
+  bundle       // of MONAI: a folder, or a ZIP archive of one
 };
 /// Finds the kind of a file. Throws: DataError for a ZIP archive that is truncated, and for a
 /// program of torch.export.

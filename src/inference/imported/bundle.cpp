@@ -187,7 +187,8 @@ bool is_multilabel(const BundleConfig& bundle) {
   return false;
 }
 
-/// Opens a network that is registered here with the bundle's weights.
+}  // namespace
+
 void open_network(ImportedModel& imported, Node definition, const std::string& weights) {
   if (own_target(definition) == "DynUNet" && !definition.has("filters"))
     definition.set("filters", Node());  // MONAI's default has more filters than ours
@@ -197,14 +198,11 @@ void open_network(ImportedModel& imported, Node definition, const std::string& w
   for (at::Tensor& parameter : network->parameters()) parameter.requires_grad_(false);
   imported.fingerprint = nn::fingerprint_of(*network, definition);
   imported.divisor = network->divisor();
-  std::reverse(imported.divisor.begin(), imported.divisor.end());
   imported.place = [network](c10::Device device, bool on_tensor_cores) {
     nn::place(*network, device, on_tensor_cores);
   };
   imported.forward = [network](const at::Tensor& windows) { return network->all(windows); };
 }
-
-}  // namespace
 
 ImportedModel open_bundle(const std::string& path) {
   std::error_code ignored;
@@ -252,6 +250,7 @@ ImportedModel open_bundle(const std::string& path) {
                     ": neither models/model.ts nor models/model.pt with network_def in "
                     "configs/inference.json");
   }
+  std::reverse(imported.divisor.begin(), imported.divisor.end());
   imported.spatial_dims = dims;
   imported.in_channels = image.get<int64_t>("num_channels");
   std::vector<int64_t> order{0, 1};

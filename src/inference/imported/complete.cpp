@@ -198,6 +198,7 @@ LoadedModel complete(const std::string& path,
   set_default(all, "task.inference_args.roi_size", Node::make_list(window));
   model.fingerprint = imported.fingerprint;
   model.torchscript = std::move(imported.torchscript);
+  model.onnx = std::move(imported.onnx);
   model.place = std::move(imported.place);
   model.forward = [path, run = std::move(imported.forward)](const at::Tensor& windows) {
     try {

@@ -2,6 +2,7 @@
 // Describes a model that another framework has written.
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace cytra::inference {
 struct ImportedModel {
   Forward forward;
   std::function<std::string()> torchscript;
+  std::shared_ptr<const std::string> onnx;
   MoveModel place;
   int64_t in_channels = 0, spatial_dims = 0;       // 0: not known
   std::vector<int64_t> window;                     // the only sides it takes; empty: not known

@@ -21,7 +21,9 @@
 #include "base/log.h"
 #include "base/shared_library.h"
 #include "base/strings.h"
+#include "inference/openvino/brief.h"
 #include "inference/openvino/module.h"
+#include "inference/openvino/onnx_model.h"
 #include "inference/openvino/quantize.h"
 #include "inference/openvino/torch_decoder.h"
 #include "io/fingerprint.h"
@@ -172,17 +174,6 @@ void keep(const CacheFile& cached, ov::CompiledModel& compiled) {
   }
 }
 
-/// The message without the places in OpenVINO's source such as "Exception from src/...:117:".
-std::string brief_openvino(const std::string& what) {
-  std::istringstream lines(what);
-  std::string brief;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || starts_with(line, "Exception from ")) continue;
-    brief += (brief.empty() ? "" : " ") + line;
-  }
-  return brief.substr(0, 300);
-}
-
 ov::CompiledModel compile(const std::shared_ptr<ov::Model>& model,
                           ov::element::Type element,
                           int64_t at_once) {
@@ -196,18 +187,20 @@ ov::CompiledModel compile(const std::shared_ptr<ov::Model>& model,
 class OpenVino final : public FixedEngine {
  public:
   explicit OpenVino(const OpenVinoTask& task)
-      : count_(task.shape.at(0)),
-        at_once_(task.at_once),
+      : at_once_(task.at_once),
         element_(element_for(task.type)),
         is_int8_(!task.calibration.empty()),
         cache_file_(cache_file_of(task)),
         compiled_(load_cached(cache_file_, element_, at_once_)),
         was_accepted_(static_cast<bool>(compiled_)) {
     if (!was_accepted_) {
-      const std::shared_ptr<ov::Model> model = read_torchscript(task.torchscript(), task.shape);
+      const std::shared_ptr<ov::Model> model =
+          task.onnx ? read_onnx(core(), *task.onnx, task.shape)
+                    : read_torchscript(task.torchscript(), task.shape);
       if (is_int8_) quantize(model, core(), task.calibration);
       compiled_ = compile(model, element_, at_once_);
     }
+    count_ = static_cast<int64_t>(compiled_.input().get_shape().at(0));
     for (const auto& output : compiled_.outputs()) {
       if (output.get_partial_shape().is_dynamic())
         throw EngineUnfit("OpenVINO can't tell the size of the model's outputs", false);
@@ -282,7 +275,7 @@ class OpenVino final : public FixedEngine {
     return requests;
   }
 
-  int64_t count_, at_once_;  // windows of an inference, inferences
+  int64_t count_ = 1, at_once_;  // windows of an inference, inferences
   ov::element::Type element_;
   bool is_int8_;
   CacheFile cache_file_;
@@ -304,11 +297,16 @@ void write_ir(const std::shared_ptr<ov::Model>& model, const std::string& path) 
 }
 
 }  // namespace
+
 }  // namespace cytra::inference
 
 extern "C" cytra::inference::FixedEngine* cytra_openvino_engine(
     const cytra::inference::OpenVinoTask& task) {
   return new cytra::inference::OpenVino(task);
+}
+
+extern "C" cytra::inference::OnnxFacts cytra_openvino_onnx(const std::string& onnx) {
+  return cytra::inference::describe_onnx(cytra::inference::core(), onnx);
 }
 
 extern "C" void cytra_openvino_export(const std::string& torchscript,

@@ -2,18 +2,21 @@
 // The interface of libcytra_openvino.so, which is beside our library and is loaded when OpenVINO
 // is used. For engines/openvino.cpp and the module.
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <c10/core/ScalarType.h>
 
 #include "inference/engines/entry.h"
+#include "inference/engines/openvino.h"
 
 namespace cytra::inference {
 
 struct OpenVinoTask {
   std::function<std::string()> torchscript;  // the model's archive; not called when the compiled
                                              // model is kept
+  std::shared_ptr<const std::string> onnx;   // the bytes of an ONNX file, instead
   std::vector<int64_t> shape;                // of the windows of one inference
   int64_t at_once = 1;                       // simultaneous inferences, each with its share of the
                                              // threads
@@ -25,6 +28,11 @@ struct OpenVinoTask {
 /// Makes the engine. Throws: EngineUnfit where OpenVINO can't run the model.
 using OpenVinoEngine = FixedEngine* (*)(const OpenVinoTask& task);
 constexpr char kOpenVinoEngine[] = "cytra_openvino_engine";
+
+/// Describes an ONNX file. Throws: EngineUnfit for what OpenVINO can't run as a network of one
+/// image.
+using OnnxDescription = OnnxFacts (*)(const std::string& onnx);
+constexpr char kOnnxDescription[] = "cytra_openvino_onnx";
 
 /// Writes PATH.xml and PATH.bin (float32) for windows of `shape`; -1: any size.
 using OpenVinoExport = void (*)(const std::string& torchscript,

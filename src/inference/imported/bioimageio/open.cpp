@@ -1,0 +1,282 @@
+// Opens packages of bioimage.io.
+#include "inference/imported/bioimageio/open.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "config/registry.h"
+#include "data/image_tensor.h"
+#include "data/transforms/intensity/bioimageio.h"
+#include "device/error.h"
+#include "inference/imported/bioimageio/package.h"
+#include "inference/imported/bundle.h"
+#include "inference/imported/complete.h"
+#include "inference/imported/onnx.h"
+#include "inference/imported/torchscript.h"
+#include "io/fingerprint.h"
+#include "io/input_file.h"
+#include "io/npy.h"
+#include "nn/model.h"
+
+namespace cytra::inference {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+/// Opens the weights that can be run here, TorchScript first.
+ImportedModel open_weights(const Package& package) {
+  const Node& weights = package.root().at("weights");
+  std::vector<std::string> found;
+  for (const auto& [format, entry] : weights.map) {
+    if (!entry.is_null()) found.push_back(printable(format));
+  }
+  const auto file_of = [&](const char* format) {
+    const Node* entry = weights.find_direct(format);
+    return entry == nullptr || !entry->is_map() ? std::string()
+                                                : package.path_of(entry->at("source"));
+  };
+  if (const std::string file = file_of("torchscript"); !file.empty()) return open_torchscript(file);
+  if (const std::string file = file_of("onnx"); !file.empty()) return open_onnx(file);
+  if (const std::string file = file_of("pytorch_state_dict"); !file.empty()) {
+    const Node& entry = weights.at("pytorch_state_dict");
+    const Node& architecture = entry.at("architecture");
+    const bool is_map = architecture.is_map();
+    const std::string name = is_map ? architecture.get<std::string>("import_from", "(a file)") +
+                                          "." + architecture.get<std::string>("callable")
+                                    : architecture.as<std::string>();
+    const std::string last = name.substr(name.rfind('.') + 1);
+    if (starts_with(name, "monai.") &&
+        Registry<nn::Model>::instance().components().types.count(last) != 0) {
+      const Node* kwargs =
+          is_map ? architecture.find_direct("kwargs") : entry.find_direct("kwargs");
+      Node definition = kwargs == nullptr || kwargs->is_null() ? Node::make_map() : *kwargs;
+      definition.set("_target_", Node::make_string(last));
+      ImportedModel imported;
+      open_network(imported, std::move(definition), file);
+      return imported;
+    }
+    refuse_package(architecture,
+                   "the architecture '" + printable(name) +
+                       "' is Python's; expected a network of MONAI that is registered here, or the "
+                       "weights as torchscript or onnx, too");
+  }
+  refuse_package(weights,
+                 fmt::format("the weights {} can't be run here, or their files are not there; "
+                             "expected torchscript or onnx",
+                             fmt::join(found, ", ")));
+}
+
+/// What windows the model takes.
+void set_windows(ImportedModel& imported,
+                 const PackageTensor& input,
+                 const PackageTensor& output,
+                 const std::string& own) {
+  const std::string letters = own.substr(2);
+  const int64_t usual = letters.size() == 3 ? 96 : 256;
+  std::vector<int64_t> divisor, window;
+  std::vector<double> overlap;
+  bool is_free = true;
+  for (const char letter : letters) {
+    const PackageAxis& axis = *input.find(letter);
+    if (axis.size == 0 && (axis.min < 1 || axis.step < 1))
+      refuse_package(*axis.node, "expected a positive min and step");
+    is_free = is_free && axis.size == 0 && axis.min % axis.step == 0;
+    divisor.push_back(axis.min);
+    const int64_t steps = std::max<int64_t>(0, (usual - axis.min + axis.step - 1) / axis.step);
+    window.push_back(axis.size > 0 ? axis.size : axis.min + steps * axis.step);
+    const PackageAxis* of_output = output.find(letter);
+    if (of_output == nullptr)
+      refuse_package(*output.node, fmt::format("expected the axis {}", letter));
+    const int64_t size =
+        of_output->size > 0
+            ? of_output->size
+            : static_cast<int64_t>(static_cast<double>(window.back()) * of_output->scale +
+                                   of_output->offset);
+    if (size != window.back()) {
+      refuse_package(
+          *of_output->node,
+          fmt::format("the output has {} voxels along {}, the input {}; expected a model "
+                      "that gives each voxel a value",
+                      size,
+                      letter,
+                      window.back()));
+    }
+    overlap.push_back(std::clamp(
+        2 * static_cast<double>(of_output->halo) / static_cast<double>(window.back()), 0.25, 0.9));
+  }
+  if (is_free)
+    imported.divisor = divisor;
+  else
+    imported.window = window;
+  Node args = Node::make_map();
+  args.set("overlap", Node::make_list(overlap));
+  args.set("mode", Node::make_string("gaussian"));
+  imported.config.find("task")->set("inference_args", std::move(args));
+}
+
+/// What the model's output is, by the operations at its end: masks, classes, or values.
+void set_output(Node& task, const PackageTensor& output) {
+  std::vector<std::string> ids;
+  for (const Node& operation : output.operations.list) {
+    const auto id = operation.get<std::string>("id");
+    if (id != "ensure_dtype") ids.push_back(id);
+  }
+  const bool are_masks = ids == std::vector<std::string>{"sigmoid"};
+  if (are_masks || ids == std::vector<std::string>{"softmax"}) {
+    task.set("multilabel", Node::make_boolean(are_masks));
+    return;
+  }
+  task.set("decoder", config::parse_value("{_target_: RegressionDecoder}", {}));
+  if (ids.empty()) return;
+  Node step = Node::make_map();
+  step.set("_target_", Node::make_string("BioimageioProcessing"));
+  step.set("operations", output.operations);
+  task.set("postprocess", Node::make_list(std::vector<Node>{std::move(step)}));
+}
+
+/// How far the output may be from the file's: `config.bioimageio.reproducibility_tolerance`.
+struct Tolerance {
+  double relative = 1e-3, absolute = 1e-3, per_million = 100;
+  explicit Tolerance(const Node& root) {
+    const Node* all = root.find("config.bioimageio.reproducibility_tolerance");
+    if (all == nullptr || all->list.empty()) return;
+    relative = all->list[0].get<double>("relative_tolerance", relative);
+    absolute = all->list[0].get<double>("absolute_tolerance", absolute);
+    per_million = all->list[0].get<double>("mismatched_elements_per_million", per_million);
+  }
+};
+
+/// Predicts the package's test image. Returns what is to be said of it; "": the output is the
+/// file's.
+std::string failure_of_test(const Package& package,
+                            const ImportedModel& imported,
+                            const PackageTensor& input,
+                            const PackageTensor& output) {
+  if (input.test.empty() || output.test.empty())
+    return "its test image, or the output for that, is not in the package: it was not tried";
+  const auto read = [&](const PackageTensor& tensor) {
+    const io::NpyArray array = io::read_npy(tensor.test);
+    const at::Tensor flat = data::to_tensor(array.values, 2, tensor.test).to(at::kFloat);
+    return AxisOrder(tensor).to_own(flat.view(array.shape))[0];
+  };
+  try {
+    const c10::InferenceMode inference_mode;
+    const at::Tensor image = data::BioimageioOperations(input.operations)(read(input));
+    const at::Tensor made = data::BioimageioOperations(output.operations)(
+        imported.forward(image.unsqueeze(0)).at(0)[0]);
+    const at::Tensor expected = read(output);
+    if (made.sizes() != expected.sizes()) {
+      return fmt::format("its test image gives ({}), its test output is ({})",
+                         fmt::join(made.sizes(), ","),
+                         fmt::join(expected.sizes(), ","));
+    }
+    const Tolerance tolerance(package.root());
+    const at::Tensor off = (made - expected).abs();
+    const at::Tensor is_far = off.gt(tolerance.absolute + tolerance.relative * expected.abs())
+                                  .logical_or(made.isnan().logical_xor(expected.isnan()));
+    const double share = 1e6 * is_far.sum().item<double>() /
+                         std::max<double>(1, static_cast<double>(is_far.numel()));
+    if (share <= tolerance.per_million) return "";
+    return fmt::format(
+        "its test image gives another output than its test output: {:.0f} of a million values "
+        "differ "
+        "by more than {:.1e} + {:.1e} of the value, by {:.3g} at most",
+        share,
+        tolerance.absolute,
+        tolerance.relative,
+        off.max().item<double>());
+  } catch (const std::exception& error) {
+    if (device::is_out_of_memory(error)) throw;
+    return "its test image can't be predicted: " + brief(error);
+  }
+}
+
+}  // namespace
+
+std::string bioimageio_description(const std::string& folder) {
+  std::error_code ignored;
+  for (const char* name : {"rdf.yaml", "bioimageio.yaml", "model.yaml", "rdf.yml"}) {
+    const fs::path file = fs::path(folder) / name;
+    if (fs::is_regular_file(file, ignored)) return file.string();
+  }
+  std::vector<std::string> found;
+  for (auto entry = fs::directory_iterator(folder, ignored); entry != fs::directory_iterator();
+       entry.increment(ignored)) {
+    const std::string file = entry->path().string();
+    if (ends_with(file, ".bioimageio.yaml") || ends_with(file, ".rdf.yaml")) found.push_back(file);
+  }
+  return found.size() == 1 ? found[0] : "";
+}
+
+ImportedModel open_bioimageio(const std::string& path) {
+  const Package package(path);
+  const PackageTensor input = package.input(), output = package.output(input);
+  const AxisOrder in(input), out(output);
+  if (in.spatial_dims() != out.spatial_dims())
+    refuse_package(*output.node, "the output has other axes of space than the input");
+  const data::BioimageioOperations before(input.operations), after(output.operations);  // known?
+  ImportedModel imported = open_weights(package);
+  imported.spatial_dims = in.spatial_dims();
+  const PackageAxis* channel = input.find('c');
+  imported.in_channels = channel == nullptr  ? 1
+                         : channel->size > 0 ? channel->size
+                                             : imported.in_channels;
+  if (!in.is_own() || !out.is_own()) {
+    imported.torchscript = nullptr;  // they do not turn the axes
+    imported.onnx = nullptr;
+    imported.forward = [in, out, run = std::move(imported.forward)](const at::Tensor& windows) {
+      if (in.has_batch())
+        return std::vector<at::Tensor>{out.to_own(run(in.to_package(windows)).at(0))};
+      std::vector<at::Tensor> all;
+      for (const at::Tensor& window : windows.split(1))
+        all.push_back(out.to_own(run(in.to_package(window)).at(0)));
+      return std::vector<at::Tensor>{at::cat(all)};
+    };
+  }
+  imported.fingerprint = io::fingerprint(imported.fingerprint + io::read_input(package.file()));
+
+  Node task = Node::make_map(), data = Node::make_map(), transforms = Node::make_map();
+  const std::string x_key = "raw", y_key = output.id == x_key ? "output" : printable(output.id);
+  task.set("x_key", Node::make_string(x_key));
+  task.set("y_key", Node::make_string(y_key));
+  set_output(task, output);
+  Node load = Node::make_map(), process = Node::make_map();
+  load.set("_target_", Node::make_string("LoadImaged"));
+  load.set("keys", Node::make_list(std::vector<std::string>{x_key, y_key}));
+  load.set("spatial_dims", Node::make_integer(imported.spatial_dims));
+  std::vector<Node> steps{std::move(load)};
+  if (!input.operations.list.empty()) {
+    process.set("_target_", Node::make_string("BioimageioProcessingd"));
+    process.set("keys", Node::make_list(std::vector<std::string>{x_key}));
+    process.set("operations", input.operations);
+    steps.push_back(std::move(process));
+  }
+  transforms.set("valid", Node::make_list(std::move(steps)));
+  data.set("transforms", std::move(transforms));
+  imported.config = Node::make_map();
+  imported.config.set("task", std::move(task));
+  imported.config.set("data", std::move(data));
+  set_windows(imported, input, output, in.own());
+
+  const std::size_t outputs = package.root().at("outputs").list.size();
+  if (outputs > 1)
+    log::warn(
+        "{}: {} outputs, of which the first is predicted: {}", path, outputs, printable(output.id));
+  const std::string failure = failure_of_test(package, imported, input, output);
+  if (failure.empty())
+    log::info("{}: its test image gives its test output", path);
+  else
+    log::warn("{}: {}", path, failure);
+  return imported;
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,41 @@
+#include "inference/imported/onnx.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "inference/engines/entry.h"
+#include "inference/engines/openvino.h"
+#include "io/fingerprint.h"
+#include "io/input_file.h"
+
+namespace cytra::inference {
+
+ImportedModel open_onnx(const std::string& path) {
+  const auto onnx =
+      std::make_shared<const std::string>(io::read_input(path, uint64_t{2} << 30));  // protobuf's
+  ImportedModel imported;
+  try {
+    const OnnxFacts facts = describe_onnx(*onnx);
+    imported.spatial_dims = static_cast<int64_t>(facts.shape.size()) - 2;
+    if (facts.shape.size() > 2) {
+      imported.in_channels = std::max<int64_t>(0, facts.shape[1]);
+      const std::vector<int64_t> window(facts.shape.begin() + 2, facts.shape.end());
+      if (std::find(window.begin(), window.end(), -1) == window.end()) imported.window = window;
+    }
+    if (!facts.config.empty())
+      imported.config = config::parse_yaml(facts.config, path + " (config)");
+    imported.forward = onnx_forward(onnx);
+  } catch (const EngineUnfit& unfit) {
+    throw DataError(path + ": ONNX: " + unfit.what());
+  }
+  imported.onnx = onnx;
+  imported.fingerprint = io::fingerprint(*onnx);
+  imported.place = [path](c10::Device device, bool /*on_tensor_cores*/) {
+    if (device.is_cpu()) return;
+    throw ConfigError(path +
+                      ": ONNX is run by OpenVINO, on a CPU; expected trainer.accelerator=cpu");
+  };
+  return imported;
+}
+
+}  // namespace cytra::inference

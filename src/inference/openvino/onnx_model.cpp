@@ -1,0 +1,76 @@
+// ONNX files, which OpenVINO reads itself.
+#include "inference/openvino/onnx_model.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <openvino/core/preprocess/pre_post_process.hpp>
+
+#include "base/strings.h"
+#include "inference/engines/entry.h"
+#include "inference/openvino/brief.h"
+
+namespace cytra::inference {
+namespace {
+
+std::shared_ptr<ov::Model> read_any_onnx(ov::Core& core, const std::string& onnx) {
+  std::shared_ptr<ov::Model> model;
+  try {
+    model = core.read_model(onnx, ov::Tensor());  // from memory: it can name no other file
+  } catch (const std::exception& error) {
+    throw EngineUnfit("OpenVINO can't read it: " + brief_openvino(error.what()), false);
+  }
+  if (model->inputs().size() == 1) return model;
+  std::vector<std::string> names;
+  for (const auto& input : model->inputs()) names.push_back(printable(input.get_any_name()));
+  throw EngineUnfit(
+      fmt::format(
+          "it takes {} inputs ({}), expected one: the image", names.size(), join(names, ", ")),
+      false);
+}
+
+}  // namespace
+
+std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
+                                     const std::string& onnx,
+                                     const std::vector<int64_t>& shape) {
+  std::shared_ptr<ov::Model> model = read_any_onnx(core, onnx);
+  ov::PartialShape own = model->input().get_partial_shape();
+  if (own.rank().is_dynamic()) own = ov::PartialShape::dynamic(static_cast<int64_t>(shape.size()));
+  if (own.size() != shape.size()) {
+    throw EngineUnfit(fmt::format("it takes {} axes, not {}", own.size(), shape.size()), false);
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (own[d].is_static() && (d == 0 || own[d].get_length() == shape[d])) continue;
+    if (own[d].is_static())
+      throw EngineUnfit(
+          fmt::format("it takes {} along axis {}, not {}", own[d].get_length(), d, shape[d]),
+          false);
+    own[d] = shape[d];
+  }
+  try {
+    model->reshape(own);
+    ov::preprocess::PrePostProcessor ends(model);
+    ends.input().tensor().set_element_type(ov::element::f32);
+    for (std::size_t i = 0; i < model->outputs().size(); ++i)
+      ends.output(i).tensor().set_element_type(ov::element::f32);
+    return ends.build();
+  } catch (const std::exception& error) {
+    throw EngineUnfit("OpenVINO: " + brief_openvino(error.what()), false);
+  }
+}
+
+OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx) {
+  const std::shared_ptr<ov::Model> model = read_any_onnx(core, onnx);
+  OnnxFacts facts;
+  const ov::PartialShape shape = model->input().get_partial_shape();
+  if (shape.rank().is_static()) {
+    for (const ov::Dimension& side : shape)
+      facts.shape.push_back(side.is_static() ? side.get_length() : -1);
+  }
+  if (model->has_rt_info("framework", "config"))
+    facts.config = model->get_rt_info<std::string>("framework", "config");
+  return facts;
+}
+
+}  // namespace cytra::inference

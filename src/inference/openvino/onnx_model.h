@@ -1,0 +1,21 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <openvino/runtime/core.hpp>
+
+#include "inference/openvino/module.h"
+
+namespace cytra::inference {
+
+/// Makes OpenVINO's model of a file's bytes for windows of `shape`; what the file says itself
+/// (a batch of 1) stays. Throws: EngineUnfit.
+std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
+                                     const std::string& onnx,
+                                     const std::vector<int64_t>& shape);
+/// Throws: EngineUnfit for what is no ONNX, takes other inputs than one of numbers, or has an
+/// operation that OpenVINO lacks.
+OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx);
+
+}  // namespace cytra::inference

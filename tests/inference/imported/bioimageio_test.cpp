@@ -1,0 +1,239 @@
+// Packages of bioimage.io: tests/golden/make_bioimageio.py wrote them, and bioimageio.core tests
+// them.
+#include "data/transforms/intensity/bioimageio.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/image_tensor.h"
+#include "inference/engines/entry.h"
+#include "inference/engines/openvino.h"
+#include "inference/predictor.h"
+#include "inference/result.h"
+#include "inference/trained_model.h"
+#include "io/npy.h"
+#include "nn/weights.h"
+#include "tests/support/golden.h"
+#include "tests/support/message_of.h"
+#include "tests/support/tmp_dir.h"
+
+namespace cytra::inference {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string packages() {
+  return test::golden_folder() + "/bioimageio/";
+}
+
+bool has_openvino() {
+  try {
+    describe_onnx("");
+  } catch (const EngineUnfit& unfit) {
+    return !unfit.is_usual;
+  }
+  return true;
+}
+
+TEST(BioimageioOperations, EqualBioimageioCores) {
+  const io::SafetensorsFile file(packages() + "operations.safetensors");
+  const config::Node cases = config::load_yaml(packages() + "operations.yaml");
+  EXPECT_GE(cases.map.size(), 18U);
+  for (const auto& [name, operations] : cases.map) {
+    SCOPED_TRACE(name);
+    const at::Tensor image =
+        nn::tensor_of(file.tensors().at(name == "planes" ? "volume" : "image"), name);
+    const at::Tensor expected = nn::tensor_of(file.tensors().at(name), name);
+    const at::Tensor made = data::BioimageioOperations(operations)(image);
+    ASSERT_EQ(made.sizes(), expected.sizes());
+    EXPECT_LT((made - expected).abs().max().item<double>(), 1e-5);
+  }
+}
+
+TEST(BioimageioOperations, RefuseWhatIsNotKnown) {
+  const auto mistake = [](const std::string& yaml) {
+    return message_of<ConfigError>(
+        [&] { data::BioimageioOperations(config::parse_yaml(yaml, "list")); });
+  };
+  EXPECT_NE(mistake("[{id: zero_mean_unit_varianz}]").find("zero_mean_unit_variance"),
+            std::string::npos);
+  EXPECT_NE(mistake("[{id: clip, kwargs: {minimum: 1}}]").find("minimum"), std::string::npos);
+  EXPECT_NE(mistake("[{id: clip}]").find("expected min or min_percentile"), std::string::npos);
+  EXPECT_NE(mistake("[{id: scale_range, kwargs: {axes: [t]}}]").find("expected batch, channel"),
+            std::string::npos);
+  EXPECT_NE(mistake("[{id: custom, kwargs: {}}]").find("'custom'"), std::string::npos);
+}
+
+class Package : public ::testing::Test {
+ protected:
+  /// A copy of a package that a test may change.
+  void copy(const std::string& name) {
+    path_ = dir_ / name;
+    fs::copy(packages() + name, path_);
+  }
+  void change(const std::string& from, const std::string& to) {
+    const std::string file = path_ + "/rdf.yaml";
+    std::string text = read_file(file);
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    std::ofstream(file) << text.replace(at, from.size(), to);
+  }
+  LoadedModel load() {
+    CheckpointOptions options;
+    options.ckpt_path = {path_};
+    testing::internal::CaptureStderr();
+    std::vector<LoadedModel> models;
+    try {
+      models = load_models(options);
+    } catch (...) {
+      testing::internal::GetCapturedStderr();
+      throw;
+    }
+    said_ = testing::internal::GetCapturedStderr();
+    return models.at(0);
+  }
+  std::string error() {
+    return message_of<Error>([&] { load(); });
+  }
+  test::TmpDir dir_;
+  std::string path_, said_;
+};
+
+/// An array of a package as (C,[D,]H,W).
+at::Tensor array_of(const std::string& name, const std::string& file) {
+  const io::NpyArray array = io::read_npy(packages() + name + "/" + file);
+  const at::Tensor values = data::to_tensor(array.values, 2, file).to(at::kFloat).view(array.shape);
+  if (name == "channels_last") return values[0].permute({2, 0, 1}).contiguous();
+  return name == "plane" ? values.unsqueeze(0) : values[0];
+}
+
+/// The test image gives the test output, through transforms, windows and steps.
+TEST(Packages, PredictTheirTestImages) {
+  const std::map<std::string, std::string> forms{{"masks", "probability"},
+                                                 {"channels_last", ""},
+                                                 {"volume", ""},
+                                                 {"plane", ""},
+                                                 {"onnx", "probability"},
+                                                 {"state_dict", ""}};
+  for (const auto& [name, form] : forms) {
+    SCOPED_TRACE(name);
+    if (name == "onnx" && !has_openvino()) continue;
+    PredictorOptions options;
+    options.form = form;
+    if (name == "state_dict")  // its norms depend on the window
+      options.inference_args = config::parse_yaml("{roi_size: [0, 0]}", "test");
+    testing::internal::CaptureStderr();
+    const Predictor predictor = Predictor::load(packages() + name, options);
+    EXPECT_EQ(testing::internal::GetCapturedStderr().find("warning"), std::string::npos);
+    Result result;
+    const config::Node* before =
+        predictor.model().config.find("data.transforms.valid.1.operations");
+    const data::BioimageioOperations prepare(before == nullptr ? config::Node() : *before);
+    result.values = predictor.predict(prepare(array_of(name, "test_input.npy")));
+    apply_all(result_steps(predictor, {}), result);
+    const at::Tensor expected = array_of(name, "test_output.npy");
+    ASSERT_EQ(result.values.sizes(), expected.sizes());
+    EXPECT_LT((result.values - expected).abs().max().item<double>(), 2e-5);
+  }
+}
+
+TEST_F(Package, ItsDescriptionBecomesOurs) {
+  copy("masks");
+  const LoadedModel masks = load();
+  EXPECT_EQ(masks.in_channels, 1);
+  EXPECT_EQ(masks.divisor, (std::vector<int64_t>{8, 8}));
+  EXPECT_TRUE(masks.config.get<bool>("task.multilabel"));
+  EXPECT_EQ(masks.config.get<std::string>("task.y_key"), "mask");
+  EXPECT_TRUE(masks.torchscript);
+  EXPECT_EQ(said_.find("warning"), std::string::npos) << said_;
+  copy("volume");  // sides of 8, 12, 16 ... planes
+  const LoadedModel volume = load();
+  EXPECT_EQ(volume.divisor, (std::vector<int64_t>{8, 16, 16}));
+  EXPECT_EQ(volume.config.get<std::string>("task.decoder._target_"), "RegressionDecoder");
+  copy("plane");
+  const LoadedModel plane = load();
+  EXPECT_EQ(plane.fixed_window, (std::vector<int64_t>{20, 28}));
+  EXPECT_FALSE(plane.torchscript) << "it does not turn the axes";
+}
+
+TEST_F(Package, AnotherOutputThanItsOwnIsSaid) {
+  copy("masks");
+  at::Tensor other = array_of("masks", "test_output.npy") + 0.01;
+  fs::remove(path_ + "/test_output.npy");
+  io::write_npy(
+      path_ + "/test_output.npy", {1, 1, 24, 32}, data::to_image(other, io::Dtype::f32, {}));
+  load();
+  EXPECT_NE(said_.find("1000000 of a million values differ by more than 1.0e-03"),
+            std::string::npos)
+      << said_;
+  fs::remove(path_ + "/test_output.npy");
+  load();
+  EXPECT_NE(said_.find("it was not tried"), std::string::npos) << said_;
+}
+
+TEST_F(Package, WhatIsNotKnownIsNamedWithItsPlace) {
+  const auto mistake =
+      [&](const std::string& name, const std::string& from, const std::string& to) {
+        fs::remove_all(dir_ / name);
+        copy(name);
+        change(from, to);
+        const std::string message = error();
+        EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+        return message;
+      };
+  using testing::HasSubstr;
+  EXPECT_THAT(mistake("masks", "0.5.4", "0.3.6"),
+              HasSubstr("rdf.yaml:1:17: '0.3.6', expected 0.4 or 0.5"));
+  EXPECT_THAT(mistake("masks", "id: sigmoid", "id: stardist_postprocessing"),
+              HasSubstr("'stardist_postprocessing' is not one of ours"));
+  EXPECT_THAT(mistake("masks", "id: raw", "id: mask"),
+              HasSubstr("another tensor has the same name"));
+  EXPECT_THAT(mistake("masks", "type: model", "type: dataset"), HasSubstr("expected model"));
+  EXPECT_THAT(mistake("masks", "    id: y\n", "    id: w\n"), HasSubstr("expected x, y or z"));
+  EXPECT_THAT(mistake("masks", "source: weights.pt", "source: ../weights.pt"),
+              HasSubstr("a file in the package's folder"));
+  EXPECT_THAT(mistake("masks", "axis_id: y", "axis_id: w"),
+              HasSubstr("there is no axis 'w' of 'raw'"));
+  EXPECT_THAT(mistake("masks", "- y\n", "- depth\n"), HasSubstr("there is no axis 'depth'"));
+  EXPECT_THAT(mistake("masks", "    halo: 2", "    scale: 0.5\n    halo: 2"),
+              HasSubstr("the output has 512 voxels along y, the input 256"));
+  EXPECT_THAT(mistake("volume", "- 1\n    - 1\n    - 1", "- 1\n    - 1\n    - 2"),
+              HasSubstr("the output has"));
+  EXPECT_THAT(mistake("volume", "axes: bczyx", "axes: bcqyx"),
+              HasSubstr("expected letters of bitczyx"));
+  EXPECT_THAT(mistake("volume", "mode: fixed", "mode: fixed\n      sigma: 1"), HasSubstr("sigma"));
+  EXPECT_THAT(mistake("state_dict", "monai.networks.nets", "mine"),
+              HasSubstr("'mine.BasicUNet' is Python's"));
+  EXPECT_THAT(mistake("state_dict", "pytorch_state_dict", "keras_hdf5"),
+              HasSubstr("expected torchscript or onnx"));
+  EXPECT_THAT(mistake("state_dict", "inputs:\n", "inputs:\n- {id: more, axes: []}\n"),
+              HasSubstr("2 inputs, expected one"));
+}
+
+TEST(Onnx, SaysWhatItIs) {
+  if (!has_openvino()) GTEST_SKIP() << "no OpenVINO";
+  const OnnxFacts facts = describe_onnx(read_file(packages() + "masks/weights.onnx"));
+  EXPECT_EQ(facts.shape, (std::vector<int64_t>{-1, 1, -1, -1}));
+  test::TmpDir dir;
+  const auto mistake = [&](const std::string& bytes) {
+    std::ofstream(dir / "net.onnx") << bytes;
+    CheckpointOptions options;
+    options.ckpt_path = {dir / "net.onnx"};
+    return message_of<DataError>([&] { load_models(options); });
+  };
+  const std::string whole = read_file(packages() + "masks/weights.onnx");
+  const std::string message = mistake(whole.substr(0, whole.size() / 2));
+  EXPECT_THAT(message, testing::HasSubstr("net.onnx: ONNX: OpenVINO can't read it"));
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace cytra::inference
