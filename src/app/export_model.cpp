@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "app/export/bioimageio.h"
 #include "app/run/entry.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -32,14 +33,15 @@ namespace fs = std::filesystem;
 struct ExportConfig : CommonConfig {
   inference::CheckpointOptions checkpoint;
   std::string format = "safetensors", quantization = "none", output;
+  BioimageioOptions bioimageio;
   template <class V>
   void visit(V& v) {
     v("checkpoint", checkpoint, "the trained model");
     v("format",
       format,
       "safetensors: the weights, with PyTorch's names; the whole model: torchscript, onnx (opset "
-      "17), openvino (OUTPUT.xml and OUTPUT.bin)",
-      {"safetensors", "torchscript", "onnx", "openvino"});
+      "17), openvino (OUTPUT.xml and OUTPUT.bin); bioimageio: a package of the model zoo",
+      {"safetensors", "torchscript", "onnx", "openvino", "bioimageio"});
     v("quantization",
       quantization,
       "int8_dynamic: linear layers in 8 bits, whose inputs are rounded by the range of each call, "
@@ -47,6 +49,7 @@ struct ExportConfig : CommonConfig {
       "CPUs; with format=torchscript",
       {"none", "int8_dynamic"});
     v("output", output, "the file to write", config::required);
+    v("bioimageio", bioimageio, "what a package says of the model");
     CommonConfig::visit(v);
     v("seed", config::Unused{}, "nothing is random here");
   }
@@ -54,6 +57,7 @@ struct ExportConfig : CommonConfig {
     if (quantization != "none" && format != "torchscript")
       throw ConfigError("quantization=" + quantization + ": expected format=torchscript, not " +
                         format);
+    if (format == "bioimageio") expect_package_options(bioimageio, output);
   }
 };
 const bool export_is_added = add_program<ExportConfig>("export_model");
@@ -176,6 +180,8 @@ void write_model(const ExportConfig& config,
   if (model.network) nn::fold(*model.network);
   const std::string bytes = torchscript_of(model, metadata, config.quantization != "none");
   if (config.format == "torchscript") return write_file(config.output, bytes);
+  if (config.format == "bioimageio")
+    return write_bioimageio(config.output, config.bioimageio, model, bytes);
   if (config.format == "openvino") {
     std::vector<int64_t> shape = example(model, 1, 1).sizes().vec();
     for (std::size_t d = 0; d < shape.size(); ++d)

@@ -244,10 +244,9 @@ NpyArray read_npy(const std::string& path) {
   return array;
 }
 
-void write_npy(const std::string& path, const std::vector<int64_t>& shape, const Image& values) {
-  const ImageInfo info = writable_info(values);
-  PlainWriter writer(path, info, header_of(info.dtype, fmt::format("{}", fmt::join(shape, ", "))));
-  write_whole(writer, values);
+std::string npy_bytes(const std::vector<int64_t>& shape, const Image& values) {
+  return header_of(values.dtype, fmt::format("{}", fmt::join(shape, ", "))) +
+         std::string(values.pixels.begin(), values.pixels.end());
 }
 
 }  // namespace cytra::io

@@ -14,7 +14,7 @@ struct NpyArray {
 };
 /// Reads an array of numbers. Throws: what open_image() throws; DataError for Fortran's order.
 NpyArray read_npy(const std::string& path);
-/// Writes values, in C's order, as an array of this shape. Atomic. Throws: as AtomicFile.
-void write_npy(const std::string& path, const std::vector<int64_t>& shape, const Image& values);
+/// The bytes of a file of values, in C's order, as an array of this shape.
+std::string npy_bytes(const std::vector<int64_t>& shape, const Image& values);
 
 }  // namespace cytra::io
