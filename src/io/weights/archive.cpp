@@ -1,4 +1,4 @@
-#include "inference/imported/archive.h"
+#include "io/weights/archive.h"
 
 #include <filesystem>
 
@@ -9,22 +9,22 @@
 #include "io/input_file.h"
 #include "io/weights/zip_directory.h"
 
-namespace cytra::inference {
+namespace cytra::io {
 namespace {
 
 /// Calls `action` with the archive's files by name. Throws: DataError.
 template <class Action>
 auto with_files(const std::string& path, const Action& action) {
-  io::InputFile file(path);
+  InputFile file(path);
   file.map();
   return file.read_mapped([&](const unsigned char* first) {
-    return action(io::zip_directory(
+    return action(zip_directory(
         path, {reinterpret_cast<const char*>(first), static_cast<std::size_t>(file.bytes())}));
   });
 }
 
 bool is_zip(const std::string& path) {
-  const io::InputFile file(path);
+  const InputFile file(path);
   std::string begin(4, '\0');
   return file.read_at(0, begin.data(), begin.size()) == 4 && begin == "PK\3\4";
 }
@@ -64,4 +64,4 @@ std::map<std::string, std::string> unpack(const std::string& path, const std::st
   });
 }
 
-}  // namespace cytra::inference
+}  // namespace cytra::io

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-namespace cytra::inference {
+namespace cytra::io {
 
 /// The kind of a model's file, by its content, not its name.
 enum class ModelKind {
@@ -20,4 +20,4 @@ ModelKind kind_of(const std::string& path);
 /// their whole names. Throws: DataError.
 std::map<std::string, std::string> unpack(const std::string& path, const std::string& ending);
 
-}  // namespace cytra::inference
+}  // namespace cytra::io
