@@ -1,15 +1,19 @@
 // What a TorchScript file says of its modes, and files that can't be trained:
 // tests/golden/make_torchscript.py. tests/nn/exported/exported_test.cpp compares the numbers.
+#include <filesystem>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "config/registry.h"
 #include "io/safetensors.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
+#include "tests/support/tmp_dir.h"
 
 namespace cytra::nn {
 namespace {
@@ -80,6 +84,25 @@ TEST(ScriptModule, FindsWhatTheFileDoesNotSay) {
   EXPECT_EQ(script_of("traced_attention.pt")->divisor(), (std::vector<int64_t>{4, 4}));
   EXPECT_EQ(script_of("scripted.pt", "divisor: [8, 4]")->divisor(), (std::vector<int64_t>{8, 4}));
   EXPECT_EQ(script_of("scripted_3d.pt")->spatial_dims(), 3);
+}
+
+TEST(ScriptModule, TheCodeInACheckpointIsCheckedToo) {
+  const test::TmpDir tmp;
+  const auto said = [&](const std::string& code) {
+    const at::Tensor bytes = at::tensor(
+        at::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(code.data()), code.size()));
+    io::write_safetensors(
+        tmp / "a.ckpt", {{"model.exported_program.torchscript", view_of(bytes)}}, {});
+    return message_of<DataError>([&] {
+      script_of(std::filesystem::relative(tmp / "a.ckpt", test::golden_folder() + "/torchscript"));
+    });
+  };
+  const std::string hostile = read_file(test::golden_folder() + "/scripts/hostile/state.pt");
+  EXPECT_NE(said(hostile).find("calls aten::save"), std::string::npos) << said(hostile);
+  const std::string cut = said(hostile.substr(0, hostile.size() / 2));
+  EXPECT_NE(cut.find("TorchScript that can't be loaded"), std::string::npos) << cut;
+  const std::string honest = read_file(test::golden_folder() + "/torchscript/scripted.pt");
+  EXPECT_NE(said(honest).find("has a tensor that the checkpoint lacks"), std::string::npos);
 }
 
 TEST(ScriptModule, WhatCantBeTrainedIsOneLineWithTheReason) {
