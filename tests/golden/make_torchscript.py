@@ -63,18 +63,33 @@ class Aux(nn.Module):
         return (self.out(y), self.aux(y)) if self.training else (self.out(y), None)
 
 
+class Recurrent(nn.Module):
+    """Rows as sequences. The script holds the layer's parameters in a list, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.GRU(1, 6, batch_first=True, bidirectional=True)
+        self.out = nn.Conv2d(12, 1, 1)
+
+    def forward(self, x):
+        n, c, h, w = x.shape
+        y = self.rows(x.permute(0, 2, 3, 1).reshape(n * h, w, c))[0]
+        return self.out(y.reshape(n, h, w, 12).permute(0, 3, 1, 2))
+
+
 class Drops(nn.Module):
-    """Dropouts, also of attention."""
+    """Dropouts, also of attention and of a recurrent layer."""
 
     def __init__(self):
         super().__init__()
         self.a = nn.Sequential(nn.Conv2d(1, 8, 2, stride=2), nn.BatchNorm2d(8), nn.Dropout2d(0.5))
+        self.rows = nn.LSTM(8, 8, 2, dropout=0.5, batch_first=True)
         self.heads = nn.Linear(8, 24)
         self.up = nn.ConvTranspose2d(8, 2, 2, stride=2)
 
     def forward(self, x):
         y = self.a(x)
-        q, k, v = self.heads(y.flatten(2).transpose(1, 2)).chunk(3, 2)
+        q, k, v = self.heads(self.rows(y.flatten(2).transpose(1, 2))[0]).chunk(3, 2)
         z = nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.5 if self.training else 0.0)
         return self.up(nn.functional.dropout(z, 0.5, self.training).transpose(1, 2).reshape(y.shape))
 
@@ -96,6 +111,7 @@ def networks():
     yield "scripted_dict", Heads, script, (2, 2, 12, 20)
     yield "scripted_3d", Aux, script, (2, 1, 6, 8, 8)
     yield "scripted_shared", Shared, script, (2, 1, 16, 16)
+    yield "scripted_recurrent", Recurrent, script, (2, 1, 8, 12)
     yield "traced", Residual, trace, (2, 1, 16, 24)
     yield "traced_attention", Attention, trace, (2, 1, 16, 16)
     yield "traced_in_evaluation", Net, trace_in_evaluation, (2, 1, 16, 16)

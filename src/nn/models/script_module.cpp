@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <tuple>
 
 #include <ATen/ATen.h>
@@ -173,6 +172,7 @@ class ScriptModule final : public Model {
         device);
     device_ = device;
     slots_.clear();
+    std::map<TensorPlace, at::Tensor> own;  // of the stand-ins
     for (const auto& item : script_.named_modules()) {
       if (!item.name.empty()) parts_.at(item.name)->script = item.value;
       const std::string front = item.name.empty() ? "" : item.name + '.';
@@ -180,10 +180,12 @@ class ScriptModule final : public Model {
       for (std::size_t i = 0; i < object->type()->numAttributes(); ++i) {
         const auto found = tensors_.find(front + object->type()->getAttributeName(i));
         if (found == tensors_.end()) continue;
+        own[place_of(object->getSlot(i).toTensor())] = found->second;
         slots_.push_back({object, i, found->second});
         object->setSlot(i, found->second);
       }
     }
+    replace_in_lists(script_, own);
     train(is_training());
   }
 
@@ -245,11 +247,16 @@ class ScriptModule final : public Model {
     const int64_t own_dims = kernel.defined() ? kernel.dim() - 2 : 0;
     in_channels_ = options.in_channels.value_or(own_channels);
     spatial_dims_ = options.spatial_dims.value_or(own_dims);
-    for (const auto& [key, value, most] : {std::tuple("in_channels", in_channels_, kMostChannels),
-                                           std::tuple("spatial_dims", spatial_dims_, int64_t{3})}) {
-      if (value > 0 && value <= most) continue;
-      throw ConfigError(fmt::format(
-          "model.{}: {} does not say it; expected a number up to {}", key, path_, most));
+    for (const auto& [key, value, least, most] :
+         {std::tuple("in_channels", in_channels_, int64_t{1}, int64_t{65536}),
+          std::tuple("spatial_dims", spatial_dims_, int64_t{2}, int64_t{3})}) {
+      if (value >= least && value <= most) continue;
+      throw ConfigError(fmt::format("model.{}: {} is {}, expected a number from {} to {}",
+                                    key,
+                                    path_,
+                                    value == 0 ? "silent about it" : std::to_string(value),
+                                    least,
+                                    most));
     }
     eval();
     const at::NoGradGuard no_grad;
@@ -301,6 +308,7 @@ class ScriptModule final : public Model {
                                               given,
                                               own);
       };
+      if (!options.in_channels) failure += "; model.in_channels gives the channels of images";
       throw DataError(failure + said("in_channels", in_channels_, own_channels) +
                       said("spatial_dims", spatial_dims_, own_dims));
     }
@@ -313,7 +321,6 @@ class ScriptModule final : public Model {
     train();
   }
 
-  static constexpr int64_t kMostChannels = 65536;
   std::string path_;
   std::string output_;  // the name of the result that is trained and predicted
   bool deep_supervision_;

@@ -82,6 +82,20 @@ TensorPlace place_of(const at::Tensor& tensor) {
   return {tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.sizes().vec()};
 }
 
+void replace_in_lists(const jit::Module& module,
+                      const std::map<TensorPlace, at::Tensor>& replacements) {
+  for (const jit::Module& part : module.modules()) {
+    for (const c10::IValue& value : part._ivalue()->slots()) {
+      if (!value.isTensorList()) continue;
+      c10::List<at::Tensor> list = value.toTensorList();
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const auto found = replacements.find(place_of(list.get(i)));
+        if (found != replacements.end()) list.set(i, found->second);
+      }
+    }
+  }
+}
+
 ScriptFile::ScriptFile(const std::string& path) : path_(path) {
   switch (io::kind_of(path)) {
     case io::ModelKind::torchscript:
@@ -155,6 +169,7 @@ std::string ScriptFile::without_weights() {
       object->setSlot(i, stand_in);
     }
   }
+  replace_in_lists(module, stand_ins);
   std::ostringstream bytes;
   module.save(bytes);
   return bytes.str();

@@ -13,6 +13,10 @@ namespace cytra::nn {
 using TensorPlace = std::tuple<c10::StorageImpl*, int64_t, std::vector<int64_t>>;
 TensorPlace place_of(const at::Tensor& tensor);
 
+/// Replaces the tensors of a module's lists, in which recurrent layers hold their parameters again.
+void replace_in_lists(const torch::jit::Module& module,
+                      const std::map<TensorPlace, at::Tensor>& replacements);
+
 /// A file of torch.jit.save, or a checkpoint that was trained of one.
 class ScriptFile {
  public:

@@ -11,7 +11,8 @@ std::string brief(const std::exception& error) {
   const std::string what = torch == nullptr ? error.what() : torch->what_without_backtrace();
   std::string line = split(what, '\n').front();
   for (const std::string& one : split(what, '\n')) {  // the interpreter's last has the message
-    if (starts_with(one, "RuntimeError: ")) line = one.substr(14);
+    const std::size_t kind = one.find("Error: ");     // RuntimeError, builtins.ValueError, ...
+    if (kind != std::string::npos && one.find(' ') == kind + 6) line = one.substr(kind + 7);
   }
   return printable(trim(line), 300);
 }

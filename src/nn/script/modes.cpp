@@ -20,10 +20,10 @@ namespace jit = torch::jit;
 
 /// A call with a constant mode, in a method of a module.
 struct ModeCall {
-  std::string place;  // "b.1: batch_norm"
   jit::Node* node;
   std::size_t argument;
-  bool trains, is_rate;  // a dropout's rate that is 0 in evaluation
+  bool trains;
+  bool is_rate;  // a dropout's, which is 0 in evaluation
 };
 
 class ModeFinder {
@@ -46,10 +46,14 @@ class ModeFinder {
     for_each_node(block, [&](jit::Node& node) {
       if (!starts_with(node.kind().toQualString(), "aten::")) return;
       const std::string name = node.kind().toUnqualString();
-      const std::string place = fmt::format("{}: {}", module.empty() ? "forward" : module, name);
-      if (is_random(name) && node.owningBlock() == block) random.push_back(place);
+      if (is_random(name) && node.owningBlock() == block)  // not in training alone
+        random.push_back(fmt::format("{}: {}", module.empty() ? "forward" : module, name));
       const bool is_attention = name == "scaled_dot_product_attention";
-      const std::string argument = is_attention ? "dropout_p" : training_argument(name);
+      const bool is_recurrent =
+          name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu";
+      const std::string argument = is_attention   ? "dropout_p"
+                                   : is_recurrent ? "train"
+                                                  : training_argument(name);
       if (argument.empty()) return;
       const c10::FunctionSchema& schema = node.schema();
       const auto statistics = schema.argumentIndexWithName("running_mean");
@@ -57,7 +61,7 @@ class ModeFinder {
       const auto at = static_cast<std::size_t>(schema.argumentIndexWithName(argument).value());
       const auto constant = jit::toIValue(node.input(at));
       if (!constant || (is_attention && constant->toDouble() == 0)) return;
-      calls.push_back({place, &node, at, is_attention || constant->toBool(), is_attention});
+      calls.push_back({&node, at, is_attention || constant->toBool(), is_attention});
     });
   }
 };

@@ -27,8 +27,9 @@ struct ExportedCase {
     node.set("_target_", config::Node::make_string(is_script ? "ScriptModule" : "ExportedProgram"));
     node.set("file", config::Node::make_string(stem + (is_script ? ".pt" : ".pt2")));
     node.set("deep_supervision", config::Node::make_boolean(true));  // all results in training
-    model = make<nn::Model>(node);
     for (const auto& [name, view] : file.tensors()) tensors[name] = nn::tensor_of(view, name);
+    node.set("in_channels", config::Node::make_integer(tensors.at("image").size(1)));
+    model = make<nn::Model>(node);
   }
   std::vector<at::Tensor> list(const std::string& name) const {
     std::vector<at::Tensor> found;
@@ -171,7 +172,8 @@ TEST(ExportedModel, IsWholeInACheckpoint) {
   expect_whole_in_a_checkpoint("/exported/residual");  // it has constants
 }
 TEST(ScriptModule, IsWholeInACheckpoint) {
-  for (const char* stem : {"scripted_dict", "scripted_shared", "traced", "traced_in_evaluation"})
+  for (const char* stem :
+       {"scripted_dict", "scripted_shared", "scripted_recurrent", "traced", "traced_in_evaluation"})
     expect_whole_in_a_checkpoint(std::string("/torchscript/") + stem);
 }
 

@@ -124,6 +124,7 @@ TEST(ScriptModule, WhatCantBeTrainedIsOneLineWithTheReason) {
            Mistake{"../scripts/hostile/state.pt", "", "calls aten::save"},
            Mistake{"none.pt", "", "none.pt"},
            Mistake{"scripted.pt", "in_channels: 3", "model.in_channels: 3, but its first"},
+           Mistake{"scripted_recurrent.pt", "", "1, got 12; model.in_channels gives"},
            Mistake{"scripted.pt", "out_channels: 2", "has 1; set it to 1"},
            Mistake{"scripted.pt", "divisor: [2]", "model.divisor: expected 2 numbers from 1"},
            Mistake{"scripted_dict.pt", "output: edges", "expected one of mask, edge. Did you"},
