@@ -12,13 +12,13 @@
 #include "config/registry.h"
 #include "config/run_config.h"
 #include "inference/imported/aoti.h"
-#include "inference/imported/archive.h"
 #include "inference/imported/bioimageio/open.h"
 #include "inference/imported/bundle.h"
 #include "inference/imported/complete.h"
 #include "inference/imported/onnx.h"
 #include "inference/imported/torchscript.h"
 #include "io/safetensors.h"
+#include "io/weights/archive.h"
 #include "io/weights/torch_file.h"
 #include "nn/fingerprint.h"
 #include "nn/fold.h"
@@ -62,8 +62,9 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   config::Node model = loaded.config.at("task.model");
   // The weights that the training began with may be gone; the checkpoint has all weights.
   if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());
-  // So may be the file of an exported network; the checkpoint has its graph.
-  if (!config && model.get<std::string>("_target_", "") == "ExportedProgram")
+  // So may be the file of an exported network or a script; the checkpoint has its graph.
+  const auto target = model.get<std::string>("_target_", "");
+  if (!config && (target == "ExportedProgram" || target == "ScriptModule"))
     model.set("file", config::Node::make_string(path));
   loaded.network = make<nn::Model>(model);
   if (std::dynamic_pointer_cast<nn::PromptableModel>(loaded.network) != nullptr) {
@@ -94,16 +95,16 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
 }
 
 LoadedModel load_model(const std::string& path, const std::optional<std::string>& config) {
-  switch (kind_of(path)) {
-    case ModelKind::torchscript:
+  switch (io::kind_of(path)) {
+    case io::ModelKind::torchscript:
       return complete(path, open_torchscript(path), config);
-    case ModelKind::aoti:
+    case io::ModelKind::aoti:
       return complete(path, open_aoti(path), config);
-    case ModelKind::onnx:
+    case io::ModelKind::onnx:
       return complete(path, open_onnx(path), config);
-    case ModelKind::bioimageio:
+    case io::ModelKind::bioimageio:
       return complete(path, open_bioimageio(path), config);
-    case ModelKind::bundle:
+    case io::ModelKind::bundle:
       return complete(path, open_bundle(path), config);
     default:
       return load_network(path, config);

@@ -10,8 +10,9 @@
 
 namespace cytra::nn {
 
-/// The name of the module in which an exported network keeps its graph and constants as buffers, so
-/// that a checkpoint is complete (nn/models/exported.cpp). load_state() leaves them as they are.
+/// The name of the module in which a network from a file keeps its graph and constants as buffers,
+/// so that a checkpoint is complete (nn/models/{exported,script_module}.cpp). load_state() leaves
+/// them as they are.
 inline constexpr const char* kGraphModule = "exported_program.";
 
 /// Every parameter and buffer by its dotted name, as torch's state_dict().

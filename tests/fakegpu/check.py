@@ -40,6 +40,7 @@ SWEEPS = {
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
         "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "image_classifier": None, "multi_head": None, "vit": None,  # of experiments
         "exported": f"model.file={HERE.parent / 'golden/exported/net.pt2'}",
+        "torchscript": f"model.file={HERE.parent / 'golden/torchscript/scripted.pt'}",
     }),
     "loss": (f"{TRAIN} {TWO_STEPS}", {
         "cellpose": None, "stardist": None,

@@ -16,9 +16,10 @@
 #include "base/strings.h"
 #include "config/json.h"
 #include "device/error.h"
-#include "inference/imported/archive.h"
 #include "inference/imported/complete.h"
 #include "io/fingerprint.h"
+#include "io/weights/archive.h"
+#include "nn/script/message.h"
 
 namespace cytra::inference {
 namespace {
@@ -161,7 +162,7 @@ class Compiled {
 }  // namespace
 
 ImportedModel open_aoti(const std::string& path) {
-  const auto sources = unpack(path, ".wrapper.cpp"), facts = unpack(path, "_metadata.json");
+  const auto sources = io::unpack(path, ".wrapper.cpp"), facts = io::unpack(path, "_metadata.json");
   if (sources.size() != 1 || facts.empty())
     throw DataError(
         fmt::format("{}: {} compiled models in it, expected one", path, sources.size()));
@@ -181,7 +182,7 @@ ImportedModel open_aoti(const std::string& path) {
   } catch (const std::exception& error) {
     if (device::is_out_of_memory(error)) throw;
     throw DataError(
-        fmt::format("{}: a compiled model that can't be loaded: {}", path, brief(error)));
+        fmt::format("{}: a compiled model that can't be loaded: {}", path, nn::brief(error)));
   }
   if (extents[1].is_fixed()) imported.in_channels = extents[1].least;
   imported.spatial_dims = static_cast<int64_t>(extents.size()) - 2;

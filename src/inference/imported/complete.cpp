@@ -11,6 +11,8 @@
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "device/error.h"
+#include "nn/script/fitting.h"
+#include "nn/script/message.h"
 
 namespace cytra::inference {
 namespace {
@@ -57,7 +59,7 @@ class Trial {
       return true;
     } catch (const std::exception& error) {
       if (device::is_out_of_memory(error)) throw;
-      said_ = brief(error);
+      said_ = nn::brief(error);
       return false;
     }
   }
@@ -70,28 +72,6 @@ class Trial {
   std::string tried_, said_;
 };
 
-struct Fitting {
-  Sides divisor;
-  bool is_fixed = false;  // it takes no other sides
-};
-
-/// Finds the divisor: tries powers of two of which sides may be odd multiples, then the sides that
-/// networks are built for.
-Fitting find_divisor(Trial& trial, std::size_t dims) {
-  for (int64_t divisor = 1; divisor <= 32; divisor *= 2) {
-    Sides sides(dims, 3 * divisor);
-    if (!trial.fits(sides)) continue;
-    sides.back() = 4 * divisor;
-    if (trial.fits(sides)) return {Sides(dims, divisor)};
-    return {Sides(dims, 3 * divisor), true};
-  }
-  const Sides usual = dims == 3 ? Sides{64, 128} : Sides{64, 128, 224, 256, 512};
-  for (const int64_t side : usual) {
-    if (trial.fits(Sides(dims, side))) return {Sides(dims, side), true};
-  }
-  return {};
-}
-
 /// The window where none is given: a size that a GPU of 8 GB and a CPU can compute, in multiples
 /// of `divisor`.
 Sides usual_window(const Sides& divisor) {
@@ -102,17 +82,6 @@ Sides usual_window(const Sides& divisor) {
 }
 
 }  // namespace
-
-std::string brief(const std::exception& error) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string what = torch == nullptr ? error.what() : torch->what_without_backtrace();
-  std::string line = split(what, '\n').front();
-  for (const std::string& one : split(what, '\n')) {  // the interpreter's last line has the
-                                                      // message
-    if (starts_with(one, "RuntimeError: ")) line = one.substr(14);
-  }
-  return printable(trim(line), 300);
-}
 
 LoadedModel complete(const std::string& path,
                      ImportedModel imported,
@@ -150,7 +119,7 @@ LoadedModel complete(const std::string& path,
   }
   const auto dims = static_cast<std::size_t>(model.spatial_dims);
   Trial trial(imported.forward, model.in_channels);
-  Fitting fitting;
+  nn::Fitting fitting;
   if (const Node* given = model.config.find("task.model.divisor"); given != nullptr) {
     fitting.divisor = given->as<Sides>();
     if (fitting.divisor.size() == 1) fitting.divisor.resize(dims, fitting.divisor[0]);
@@ -159,7 +128,7 @@ LoadedModel complete(const std::string& path,
   } else if (!imported.window.empty()) {
     fitting = {imported.window, true};
   } else {
-    fitting = find_divisor(trial, dims);
+    fitting = nn::find_divisor(dims, [&](const Sides& sides) { return trial.fits(sides); });
   }
   if (fitting.divisor.size() != dims ||
       (trial.out_channels() == 0 && !trial.fits(fitting.divisor))) {
@@ -210,7 +179,7 @@ LoadedModel complete(const std::string& path,
       throw DataError(fmt::format("{}: it fails for windows of ({}): {}",
                                   path,
                                   fmt::join(windows.sizes(), ","),
-                                  brief(error)));
+                                  nn::brief(error)));
     }
   };
   return model;

@@ -1,7 +1,6 @@
 #pragma once
 // Completes the description of an imported model's inputs and outputs: by itself or the user, else
 // by trying it out.
-#include <exception>
 #include <optional>
 #include <string>
 
@@ -16,8 +15,5 @@ namespace cytra::inference {
 LoadedModel complete(const std::string& path,
                      ImportedModel imported,
                      const std::optional<std::string>& config);
-
-/// The message of torch without places in its sources.
-std::string brief(const std::exception& error);
 
 }  // namespace cytra::inference

@@ -1,5 +1,6 @@
 #include "io/weights/exported_program.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -53,7 +54,14 @@ struct ExportedProgram::Impl {
     files =
         zip_directory(path, {reinterpret_cast<const char*>(file.mapped().data()), file.bytes()});
     const std::optional<Parts> parts = parts_of(files);
-    if (!parts) refuse_program(path, "an archive without models/model.json");
+    if (!parts) {
+      const bool is_script = std::any_of(files.begin(), files.end(), [](const auto& entry) {
+        return ends_with(entry.first, "/constants.pkl");
+      });
+      refuse_program(path,
+                     is_script ? "TorchScript, which model=torchscript takes"
+                               : "an archive without models/model.json");
+    }
     Json json = in_part(path, parts->graph, [&] {
       return parse_exported_graph(content_of(path, files, parts->graph));
     });

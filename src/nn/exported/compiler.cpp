@@ -604,13 +604,13 @@ class ExportedCompiler {
     op.rename_values([this](int number) { return now(number); });
     std::optional<OperatorCall> in_evaluation;
     if (follows(call)) {
-      op.set(training_argument(op), true);
+      op.set(training_argument(op.short_name()), true);
       in_evaluation = op;
-      in_evaluation->set(training_argument(op), false);
+      in_evaluation->set(training_argument(op.short_name()), false);
     } else if (name == "scaled_dot_product_attention" && op.real("dropout_p").value_or(0) > 0) {
       in_evaluation = op;
       in_evaluation->set("dropout_p", 0.0);
-    } else if (is_random(op)) {
+    } else if (is_random(op.short_name())) {
       random_.insert(name);
     }
     ExportedStep& step = push(

@@ -5,7 +5,7 @@
 
 namespace cytra::nn {
 
-const char* training_argument(const OperatorCall& op) {
+const char* training_argument(const std::string& short_name) {
   static const std::map<std::string, const char*> known{{"dropout", "train"},
                                                         {"dropout_", "train"},
                                                         {"feature_dropout", "train"},
@@ -20,20 +20,20 @@ const char* training_argument(const OperatorCall& op) {
                                                         {"rrelu", "training"},
                                                         {"rrelu_", "training"},
                                                         {"rrelu_with_noise", "training"}};
-  const auto found = known.find(op.short_name());
+  const auto found = known.find(short_name);
   return found == known.end() ? "" : found->second;
 }
 
 bool has_mode(const OperatorCall& op) {
   if (op.has("running_mean") && op.value("running_mean") < 0) return false;
-  return *training_argument(op) != '\0';
+  return *training_argument(op.short_name()) != '\0';
 }
 
 bool trains(const OperatorCall& op) {
-  return has_mode(op) && op.flag(training_argument(op)).value_or(false);
+  return has_mode(op) && op.flag(training_argument(op.short_name())).value_or(false);
 }
 
-bool is_random(const OperatorCall& op) {
+bool is_random(const std::string& short_name) {
   static const std::set<std::string> known{"rand",
                                            "rand_like",
                                            "randn",
@@ -50,7 +50,7 @@ bool is_random(const OperatorCall& op) {
                                            "multinomial",
                                            "exponential_",
                                            "poisson"};
-  return known.count(op.short_name()) > 0;
+  return known.count(short_name) > 0;
 }
 
 std::optional<ops::Activation> activation_of(const OperatorCall& op) {

@@ -16,6 +16,7 @@
 #include "nn/exported/file.h"
 #include "nn/exported/graph.h"
 #include "nn/exported/guards.h"
+#include "nn/foreign_network.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 
@@ -139,15 +140,10 @@ class ExportedModel final : public Model {
     register_module(name.substr(0, name.size() - 1), own);
     read_image(file.graph);
     read_results(file.graph, options);
-    expect_as_given("spatial_dims", options.spatial_dims, spatial_dims_);
-    expect_as_given("in_channels", options.in_channels, in_channels_);
-    expect_as_given("out_channels", options.out_channels, out_channels_);
-    if (options.divisor) {
-      if (static_cast<int64_t>(options.divisor->size()) != spatial_dims_ ||
-          *std::min_element(options.divisor->begin(), options.divisor->end()) < 1)
-        throw ConfigError(fmt::format("model.divisor: expected {} numbers from 1", spatial_dims_));
-      divisor_ = *options.divisor;
-    }
+    expect_as_given(path_, "spatial_dims", options.spatial_dims, spatial_dims_);
+    expect_as_given(path_, "in_channels", options.in_channels, in_channels_);
+    expect_as_given(path_, "out_channels", options.out_channels, out_channels_);
+    if (options.divisor) divisor_ = checked_divisor(*options.divisor, spatial_dims_);
     for (const std::string& remark : steps_->remarks()) log::info("{}: {}", path_, remark);
   }
 
@@ -261,17 +257,6 @@ class ExportedModel final : public Model {
     });
   }
 
-  /// The number of the result that has a key or is a number.
-  std::ptrdiff_t result_of(const std::string& output, const std::vector<std::string>& names) const {
-    for (std::size_t i = 0; i < names.size(); ++i)
-      if (output == names[i] || output == std::to_string(i)) return static_cast<std::ptrdiff_t>(i);
-    throw ConfigError(fmt::format("model.output: {} has no result '{}', expected one of {}.{}",
-                                  path_,
-                                  printable(output),
-                                  join(names, ", "),
-                                  suggestion(output, names)));
-  }
-
   void read_results(const io::ExportedGraph& graph, const Options& options) {
     std::vector<const io::ExportedShape*> shapes;
     for (const io::ExportedOutput& output : graph.outputs) {
@@ -281,7 +266,8 @@ class ExportedModel final : public Model {
       shapes.push_back(shape == graph.shapes.end() ? nullptr : &shape->second);
     }
     if (shapes.empty()) throw DataError("forward() gives no tensor");
-    first_ = result_of(options.output.value_or("0"), result_names(graph, shapes.size()));
+    first_ = static_cast<std::ptrdiff_t>(
+        result_called(path_, options.output.value_or("0"), result_names(graph, shapes.size())));
     deep_supervision_ = options.deep_supervision;
     const io::ExportedShape* const shape = shapes[static_cast<std::size_t>(first_)];
     if (shape == nullptr || static_cast<int64_t>(shape->sides.size()) != spatial_dims_ + 2 ||
@@ -293,17 +279,6 @@ class ExportedModel final : public Model {
                       spatial_dims_ == 2 ? "H,W" : "D,H,W"));
     }
     out_channels_ = *shape->sides[1].fixed;
-  }
-
-  void expect_as_given(const char* key, std::optional<int64_t> given, int64_t own) const {
-    if (!given || *given == own) return;
-    throw ConfigError(fmt::format(
-        "model.{}: {}, but the network of {} has {}; set it to {}, or export another network",
-        key,
-        *given,
-        path_,
-        own,
-        own));
   }
 
   /// All results, in forward()'s order.

@@ -9,6 +9,7 @@
 #include "base/foreign_call.h"
 #include "device/error.h"
 #include "inference/imported/torchscript.h"
+#include "nn/script/load.h"
 #include "ops/boxes/boxes.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"
@@ -21,8 +22,8 @@ class ScriptedDetector final : public Detector {
  public:
   ScriptedDetector(std::string path, c10::Device device, const DetectorOptions& options)
       : path_(std::move(path)), device_(device), options_(options) {
-    std::unordered_map<std::string, std::string> files;
-    module_ = inference::load_torchscript(path_, files);
+    nn::ExtraFiles files;
+    module_ = nn::load_torchscript(path_, files);
     fingerprint_ = inference::fingerprint_of_file(path_);
     takes_list_ =
         module_.get_method("forward").function().getSchema().arguments()[1].type()->kind() ==
@@ -36,7 +37,7 @@ class ScriptedDetector final : public Detector {
       in_channels_ = parameter.size(1);  // of the first convolution
       break;
     }
-    if (!device.is_cpu()) module_ = inference::load_torchscript(path_, files, device);
+    if (!device.is_cpu()) module_ = nn::load_torchscript(path_, files, device);
   }
 
   /// One by one: what padding and batches do to results, the file does not say.

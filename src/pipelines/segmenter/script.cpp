@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "inference/imported/torchscript.h"
+#include "nn/script/load.h"
 #include "pipelines/segmenter/segmenters.h"
 
 namespace cytra::pipelines {
@@ -85,8 +86,8 @@ std::vector<double> three_numbers(const std::string& path,
 }  // namespace
 
 std::unique_ptr<PromptedSegmenter> open_script(const std::string& path, c10::Device device) {
-  std::unordered_map<std::string, std::string> files;
-  const jit::Module module = inference::load_any_torchscript(path, files, device);
+  nn::ExtraFiles files;
+  const jit::Module module = nn::load_any_torchscript(path, files, device);
   for (const char* method : {"encode", "masks"}) {
     if (!module.find_method(method))
       refuse_script(path,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "inference/imported/torchscript.h"
 #include "inference/trained_model.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
@@ -139,6 +140,18 @@ TEST(TorchScript, TheFingerprintFollowsTheWeights) {
             load_foreign(kModels + "traced.pt").fingerprint);
   EXPECT_NE(load_foreign(kModels + "traced.pt").fingerprint,
             load_foreign(kModels + "frozen.pt").fingerprint);
+}
+
+TEST(TorchScript, TheFingerprintIsTheFilesContent) {
+  const test::TmpDir dir;
+  const std::string frozen = kModels + "frozen.pt";
+  std::string bytes = read_file(frozen);
+  write_file(dir / "copy.pt", bytes);
+  EXPECT_EQ(fingerprint_of_file(frozen), fingerprint_of_file(dir / "copy.pt"));
+  char& byte = bytes[bytes.size() / 2];
+  byte = static_cast<char>(byte ^ 1);  // a weight, which is a constant of the code
+  write_file(dir / "copy.pt", bytes);
+  EXPECT_NE(fingerprint_of_file(frozen), fingerprint_of_file(dir / "copy.pt"));
 }
 
 }  // namespace

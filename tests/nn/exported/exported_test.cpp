@@ -1,6 +1,6 @@
-// Networks that PyTorch's torch.export saved, beside PyTorch: outputs, gradients, buffers and
-// losses. tests/golden/make_exported.py wrote the small ones; CYTRA_EXPORTED names a folder of
-// more.
+// Networks that PyTorch's torch.export and torch.jit saved, beside PyTorch: outputs, gradients,
+// buffers and losses. tests/golden/make_{exported,torchscript}.py wrote the small ones;
+// CYTRA_EXPORTED names a folder of more.
 #include <cstdlib>
 #include <filesystem>
 
@@ -23,11 +23,13 @@ namespace {
 
 struct ExportedCase {
   explicit ExportedCase(const std::string& stem) : file(stem + ".safetensors") {
-    node.set("_target_", config::Node::make_string("ExportedProgram"));
-    node.set("file", config::Node::make_string(stem + ".pt2"));
+    const bool is_script = std::filesystem::exists(stem + ".pt");
+    node.set("_target_", config::Node::make_string(is_script ? "ScriptModule" : "ExportedProgram"));
+    node.set("file", config::Node::make_string(stem + (is_script ? ".pt" : ".pt2")));
     node.set("deep_supervision", config::Node::make_boolean(true));  // all results in training
-    model = make<nn::Model>(node);
     for (const auto& [name, view] : file.tensors()) tensors[name] = nn::tensor_of(view, name);
+    node.set("in_channels", config::Node::make_integer(tensors.at("image").size(1)));
+    model = make<nn::Model>(node);
   }
   std::vector<at::Tensor> list(const std::string& name) const {
     std::vector<at::Tensor> found;
@@ -50,6 +52,7 @@ class Exported : public ::testing::TestWithParam<std::string> {
  protected:
   ExportedCase it{GetParam()};
 };
+class ExportedByParts : public Exported {};
 
 TEST_P(Exported, OutputsEqualPyTorchs) {
   const at::NoGradGuard no_grad;
@@ -96,7 +99,7 @@ TEST_P(Exported, GradientsEqualPyTorchs) {
   EXPECT_GT(count, 0U);
 }
 
-TEST_P(Exported, GivesTheSameGradientsWhenItComputesActivationsAgain) {
+TEST_P(ExportedByParts, GivesTheSameGradientsWhenItComputesActivationsAgain) {
   const auto gradients = [&](bool recomputes) {
     it.model->settings.gradient_checkpointing = recomputes;
     it.model->train();
@@ -146,9 +149,9 @@ TEST_P(Exported, TrainsAsPyTorchDoes) {
   }
 }
 
-TEST(ExportedModel, IsWholeInACheckpoint) {
+void expect_whole_in_a_checkpoint(const std::string& stem) {
   const test::TmpDir tmp;
-  const ExportedCase it(test::golden_folder() + "/exported/residual");  // it has constants
+  const ExportedCase it(test::golden_folder() + stem);
   std::map<std::string, at::Tensor> kept;
   io::TensorViews views;
   for (const auto& [name, tensor] : nn::state_of(*it.model))
@@ -163,6 +166,15 @@ TEST(ExportedModel, IsWholeInACheckpoint) {
   const at::NoGradGuard no_grad;
   EXPECT_TRUE(
       model->all(it.tensors.at("image"))[0].equal(it.model->all(it.tensors.at("image"))[0]));
+  EXPECT_EQ(model->parameters().size(), it.model->parameters().size());
+}
+TEST(ExportedModel, IsWholeInACheckpoint) {
+  expect_whole_in_a_checkpoint("/exported/residual");  // it has constants
+}
+TEST(ScriptModule, IsWholeInACheckpoint) {
+  for (const char* stem :
+       {"scripted_dict", "scripted_shared", "scripted_recurrent", "traced", "traced_in_evaluation"})
+    expect_whole_in_a_checkpoint(std::string("/torchscript/") + stem);
 }
 
 TEST(ExportedModel, AUsersMistakeNamesTheChoice) {
@@ -179,28 +191,38 @@ TEST(ExportedModel, AUsersMistakeNamesTheChoice) {
             std::string::npos);
 }
 
-std::vector<std::string> exported_cases() {
+std::vector<std::string> exported_cases(const std::string& ending) {
   std::vector<std::string> stems;
   const char* more = std::getenv("CYTRA_EXPORTED");
-  for (const std::string& folder :
-       {test::golden_folder() + "/exported", std::string(more == nullptr ? "" : more)}) {
+  for (const std::string& folder : {test::golden_folder() + "/exported",
+                                    test::golden_folder() + "/torchscript",
+                                    std::string(more == nullptr ? "" : more)}) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-      if (entry.path().extension() == ".pt2")
+      if (entry.path().extension() == ending)
         stems.push_back(std::filesystem::path(entry.path()).replace_extension("").string());
   }
   std::sort(stems.begin(), stems.end());
   return stems;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Exported, ::testing::ValuesIn(exported_cases()), [](const auto& info) {
-      const std::filesystem::path path(info.param);
-      std::string name = path.parent_path().filename().string() + "_" + path.filename().string();
-      for (char& c : name)
-        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-      return name;
-    });
+std::string name_of_case(const ::testing::TestParamInfo<std::string>& info) {
+  const std::filesystem::path path(info.param);
+  std::string name = path.parent_path().filename().string() + "_" + path.filename().string();
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Exported, ::testing::ValuesIn(exported_cases(".pt2")), name_of_case);
+INSTANTIATE_TEST_SUITE_P(TorchScript,
+                         Exported,
+                         ::testing::ValuesIn(exported_cases(".pt")),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(All,
+                         ExportedByParts,
+                         ::testing::ValuesIn(exported_cases(".pt2")),
+                         name_of_case);
 
 }  // namespace
 }  // namespace cytra

@@ -18,13 +18,13 @@
 #include "device/error.h"
 #include "inference/imported/bioimageio/package.h"
 #include "inference/imported/bundle.h"
-#include "inference/imported/complete.h"
 #include "inference/imported/onnx.h"
 #include "inference/imported/torchscript.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 #include "io/npy.h"
 #include "nn/model.h"
+#include "nn/script/message.h"
 
 namespace cytra::inference {
 namespace {
@@ -196,26 +196,11 @@ std::string failure_of_test(const Package& package,
         off.max().item<double>());
   } catch (const std::exception& error) {
     if (device::is_out_of_memory(error)) throw;
-    return "its test image can't be predicted: " + brief(error);
+    return "its test image can't be predicted: " + nn::brief(error);
   }
 }
 
 }  // namespace
-
-std::string bioimageio_description(const std::string& folder) {
-  std::error_code ignored;
-  for (const char* name : {"rdf.yaml", "bioimageio.yaml", "model.yaml", "rdf.yml"}) {
-    const fs::path file = fs::path(folder) / name;
-    if (fs::is_regular_file(file, ignored)) return file.string();
-  }
-  std::vector<std::string> found;
-  for (auto entry = fs::directory_iterator(folder, ignored); entry != fs::directory_iterator();
-       entry.increment(ignored)) {
-    const std::string file = entry->path().string();
-    if (ends_with(file, ".bioimageio.yaml") || ends_with(file, ".rdf.yaml")) found.push_back(file);
-  }
-  return found.size() == 1 ? found[0] : "";
-}
 
 ImportedModel open_bioimageio(const std::string& path) {
   const Package package(path);

@@ -6,10 +6,6 @@
 
 namespace cytra::inference {
 
-/// The file that describes the package in a folder (rdf.yaml, bioimageio.yaml, model.yaml, or the
-/// only NAME.bioimageio.yaml); "": there is none.
-std::string bioimageio_description(const std::string& folder);
-
 /// Opens a package by its folder or its description, of format 0.4 or 0.5
 /// (github.com/bioimage-io/spec-bioimage-io): weights as TorchScript, ONNX, or a state dict of one
 /// of MONAI's networks that are registered here. Its test image goes through the model, and a

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "inference/imported/bioimageio/open.h"
+#include "io/weights/archive.h"
 
 namespace cytra::inference {
 namespace {
@@ -74,7 +74,7 @@ void refuse_package(const Node& node, const std::string& what) {
 
 Package::Package(const std::string& path) {
   std::error_code ignored;
-  file_ = fs::is_directory(path, ignored) ? bioimageio_description(path) : path;
+  file_ = fs::is_directory(path, ignored) ? io::bioimageio_description(path) : path;
   folder_ = fs::path(file_).parent_path();
   root_ = config::load_yaml(file_);
   if (!root_.is_map() || root_.find_direct("format_version") == nullptr)

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-namespace cytra::inference {
+namespace cytra::io {
 
 /// The kind of a model's file, by its content, not its name.
 enum class ModelKind {
@@ -18,8 +18,12 @@ enum class ModelKind {
 /// program of torch.export.
 ModelKind kind_of(const std::string& path);
 
+/// The file that describes the package in a folder (rdf.yaml, bioimageio.yaml, model.yaml, or the
+/// only NAME.bioimageio.yaml); "": there is none.
+std::string bioimageio_description(const std::string& folder);
+
 /// The uncompressed files of a ZIP archive whose names end with `ending` ("constants.pkl"), by
 /// their whole names. Throws: DataError.
 std::map<std::string, std::string> unpack(const std::string& path, const std::string& ending);
 
-}  // namespace cytra::inference
+}  // namespace cytra::io

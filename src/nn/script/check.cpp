@@ -1,4 +1,4 @@
-#include "inference/imported/script_check.h"
+#include "nn/script/check.h"
 
 #include <algorithm>
 #include <cctype>
@@ -16,7 +16,7 @@
 #include "base/strings.h"
 #include "nn/allowed_operators.h"
 
-namespace cytra::inference {
+namespace cytra::nn {
 namespace {
 
 namespace jit = torch::jit;
@@ -107,12 +107,12 @@ class SourceCheck {
   }
 
   void expect_operator(const std::string& library, const std::string& name) const {
-    if (!nn::is_allowed_operator(library, name)) refuse_call(path_, file_, library + "::" + name);
+    if (!is_allowed_operator(library, name)) refuse_call(path_, file_, library + "::" + name);
   }
 
   /// Checks an attribute, as operators can be called as methods: `("file").from_file()`.
   void expect_attribute(const std::string& name) const {
-    if (nn::is_allowed_operator("aten", name)) return;
+    if (is_allowed_operator("aten", name)) return;
     if (!jit::getAllOperatorsFor(c10::Symbol::aten(name)).empty())
       refuse_call(path_, file_, "aten::" + name);
   }
@@ -275,7 +275,7 @@ void expect_harmless_block(const std::string& path,
     const std::string kind = node->kind().toQualString();
     const std::size_t colon = kind.find("::");
     if (colon == std::string::npos ||
-        !nn::is_allowed_operator(kind.substr(0, colon), kind.substr(colon + 2)))
+        !is_allowed_operator(kind.substr(0, colon), kind.substr(colon + 2)))
       refuse_call(path, where, kind);
     for (const jit::Block* inner : node->blocks()) expect_harmless_block(path, where, inner);
     for (const c10::Symbol name : node->attributeNames()) {
@@ -325,4 +325,4 @@ void expect_harmless_graphs(const std::string& path, const jit::Module& module) 
   }
 }
 
-}  // namespace cytra::inference
+}  // namespace cytra::nn

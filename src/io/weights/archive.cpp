@@ -1,32 +1,32 @@
-#include "inference/imported/archive.h"
+#include "io/weights/archive.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "inference/imported/bioimageio/open.h"
 #include "io/input_file.h"
 #include "io/weights/zip_directory.h"
 
-namespace cytra::inference {
+namespace cytra::io {
 namespace {
 
 /// Calls `action` with the archive's files by name. Throws: DataError.
 template <class Action>
 auto with_files(const std::string& path, const Action& action) {
-  io::InputFile file(path);
+  InputFile file(path);
   file.map();
   return file.read_mapped([&](const unsigned char* first) {
-    return action(io::zip_directory(
+    return action(zip_directory(
         path, {reinterpret_cast<const char*>(first), static_cast<std::size_t>(file.bytes())}));
   });
 }
 
 std::string begin_of(const std::string& path) {
-  const io::InputFile file(path);
+  const InputFile file(path);
   std::string begin(16, '\0');
   begin.resize(
       static_cast<std::size_t>(std::max<int64_t>(0, file.read_at(0, begin.data(), begin.size()))));
@@ -42,6 +42,22 @@ bool begins_as_onnx(const std::string& begin) {
 }
 
 }  // namespace
+
+std::string bioimageio_description(const std::string& folder) {
+  std::error_code ignored;
+  for (const char* name : {"rdf.yaml", "bioimageio.yaml", "model.yaml", "rdf.yml"}) {
+    const std::filesystem::path file = std::filesystem::path(folder) / name;
+    if (std::filesystem::is_regular_file(file, ignored)) return file.string();
+  }
+  std::vector<std::string> found;
+  for (auto entry = std::filesystem::directory_iterator(folder, ignored);
+       entry != std::filesystem::directory_iterator();
+       entry.increment(ignored)) {
+    const std::string file = entry->path().string();
+    if (ends_with(file, ".bioimageio.yaml") || ends_with(file, ".rdf.yaml")) found.push_back(file);
+  }
+  return found.size() == 1 ? found[0] : "";
+}
 
 ModelKind kind_of(const std::string& path) {
   std::error_code ignored;
@@ -80,4 +96,4 @@ std::map<std::string, std::string> unpack(const std::string& path, const std::st
   });
 }
 
-}  // namespace cytra::inference
+}  // namespace cytra::io

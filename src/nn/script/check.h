@@ -5,7 +5,7 @@
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/api/module.h>
 
-namespace cytra::inference {
+namespace cytra::nn {
 
 /// Checks an archive before it is loaded, since loading runs __setstate__ and default arguments:
 /// every source of the archive, by the tokens of PyTorch's own lexer, and what its pickles make.
@@ -17,4 +17,4 @@ void expect_harmless_archive(const std::string& path,
 /// throws.
 void expect_harmless_graphs(const std::string& path, const torch::jit::Module& module);
 
-}  // namespace cytra::inference
+}  // namespace cytra::nn

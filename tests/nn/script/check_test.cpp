@@ -1,7 +1,6 @@
 // TorchScript that does what a model may not, and honest one: tests/golden/make_scripts.py.
 #include <algorithm>
 #include <filesystem>
-#include <unordered_map>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -10,11 +9,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/json.h"
-#include "inference/imported/torchscript.h"
+#include "nn/script/load.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 
-namespace cytra::inference {
+namespace cytra::nn {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,7 +21,7 @@ namespace fs = std::filesystem;
 const std::string kScripts = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/scripts/";
 
 torch::jit::Module load_script(const std::string& path) {
-  std::unordered_map<std::string, std::string> files;
+  ExtraFiles files;
   return load_any_torchscript(path, files);
 }
 
@@ -98,17 +97,5 @@ TEST(ScriptCheck, WhatIsPrintedDoesNotReachStdout) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
 }
 
-TEST(ScriptCheck, TheFingerprintIsTheFilesContent) {
-  const test::TmpDir dir;
-  const std::string frozen = kScripts + "honest/unet3d_frozen.pt";
-  std::string bytes = read_file(frozen);
-  write_file(dir / "copy.pt", bytes);
-  EXPECT_EQ(fingerprint_of_file(frozen), fingerprint_of_file(dir / "copy.pt"));
-  char& byte = bytes[bytes.size() / 2];
-  byte = static_cast<char>(byte ^ 1);  // a weight, which is a constant of the code
-  write_file(dir / "copy.pt", bytes);
-  EXPECT_NE(fingerprint_of_file(frozen), fingerprint_of_file(dir / "copy.pt"));
-}
-
 }  // namespace
-}  // namespace cytra::inference
+}  // namespace cytra::nn

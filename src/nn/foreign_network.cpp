@@ -1,0 +1,45 @@
+#include "nn/foreign_network.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace cytra::nn {
+
+std::size_t result_called(const std::string& path,
+                          const std::string& output,
+                          const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (output == names[i] || output == std::to_string(i)) return i;
+  throw ConfigError(fmt::format("model.output: {} has no result '{}', expected one of {}.{}",
+                                path,
+                                printable(output),
+                                join(names, ", "),
+                                suggestion(output, names)));
+}
+
+void expect_as_given(const std::string& path,
+                     const char* key,
+                     std::optional<int64_t> given,
+                     int64_t own) {
+  if (!given || *given == own) return;
+  throw ConfigError(fmt::format(
+      "model.{}: {}, but the network of {} has {}; set it to {}, or export another network",
+      key,
+      *given,
+      path,
+      own,
+      own));
+}
+
+std::vector<int64_t> checked_divisor(const std::vector<int64_t>& given, int64_t spatial_dims) {
+  if (static_cast<int64_t>(given.size()) != spatial_dims ||
+      *std::min_element(given.begin(), given.end()) < 1)
+    throw ConfigError(fmt::format("model.divisor: expected {} numbers from 1", spatial_dims));
+  return given;
+}
+
+}  // namespace cytra::nn
