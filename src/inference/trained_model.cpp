@@ -8,6 +8,7 @@
 #include <glob.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/json.h"
 #include "config/registry.h"
 #include "config/run_config.h"
@@ -20,6 +21,7 @@
 #include "io/safetensors.h"
 #include "io/weights/archive.h"
 #include "io/weights/torch_file.h"
+#include "io/weights/unpacked_archive.h"
 #include "nn/fingerprint.h"
 #include "nn/fold.h"
 #include "nn/model.h"
@@ -94,6 +96,22 @@ LoadedModel load_network(const std::string& path, const std::optional<std::strin
   return loaded;
 }
 
+/// Opens a model of several files: a folder, or a ZIP archive, which is unpacked while the model
+/// lives, as it may be loaded again for another device.
+ImportedModel open_unpacked(const std::string& path, ImportedModel (*open)(const std::string&)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored) || ends_with(path, ".yaml") ||
+      ends_with(path, ".yml"))
+    return open(path);
+  const auto archive = std::make_shared<const io::UnpackedArchive>(path);
+  ImportedModel imported = open(archive->folder());
+  imported.place = [archive, place = std::move(imported.place)](c10::Device device,
+                                                                bool on_tensor_cores) {
+    place(device, on_tensor_cores);
+  };
+  return imported;
+}
+
 LoadedModel load_model(const std::string& path, const std::optional<std::string>& config) {
   switch (io::kind_of(path)) {
     case io::ModelKind::torchscript:
@@ -103,9 +121,9 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
     case io::ModelKind::onnx:
       return complete(path, open_onnx(path), config);
     case io::ModelKind::bioimageio:
-      return complete(path, open_bioimageio(path), config);
+      return complete(path, open_unpacked(path, open_bioimageio), config);
     case io::ModelKind::bundle:
-      return complete(path, open_bundle(path), config);
+      return complete(path, open_unpacked(path, open_bundle), config);
     default:
       return load_network(path, config);
   }

@@ -92,6 +92,42 @@ TEST(ModelsOfOthers, AreExported) {
   }
 }
 
+/// What `bioimageio test` says of such packages: tests/golden/check_bioimageio.py.
+TEST(ModelsOfOthers, APackageIsReadAndWritten) {
+  const test::TmpDir dir;
+  const std::string package = CYTRA_SOURCE_DIR "/tests/golden/bioimageio/masks",
+                    image = package + "/test_input.npy";
+  const auto values_of = [&](const std::string& checkpoint, const std::string& out) {
+    const Outcome outcome = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + checkpoint +
+                                  "' trainer.accelerator=cpu predict.save=probability "
+                                  "predict.format=npy 'data.axes=TCYX' 'data.path=" +
+                                  image + "' 'paths.output_dir=" + (dir / out) + "'");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("its test image gives its test output"), std::string::npos)
+        << outcome.err;
+    const io::Image values = io::read_image(value_in(outcome.out, "prediction"));
+    return floats(values.pixels.data(), values.pixels.size());
+  };
+  const std::string written = dir / "nuclei.zip",
+                    begin = "\"$BIN/export_model\" 'checkpoint.ckpt_path=" + package +
+                            "' format=bioimageio 'output=" + written + "' ",
+                    said =
+                        "'bioimageio.authors=[Ada Lovelace]' bioimageio.license=MIT "
+                        "'bioimageio.cite=[{text: A paper, url: \"https://example.com/\"}]'";
+  const Outcome outcome = shell(begin + said);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_LT(largest_difference(values_of(written, "a"), values_of(package, "b")), 1e-6);
+  for (const auto& [options, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"", "bioimageio.authors: the zoo asks for them"},
+           {"'bioimageio.authors=[A]'", "bioimageio.license"},
+           {"'bioimageio.authors=[A]' bioimageio.license=MIT", "bioimageio.cite"},
+           {said + " output=nuclei.pt", "ends with .zip"}}) {
+    const Outcome refused = shell(begin + options);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_NE(refused.err.find(expected), std::string::npos) << refused.err;
+  }
+}
+
 TEST(ModelsOfOthers, WhatIsNoneIsOneLineAndExitCodeTwo) {
   for (const char* name :
        {"cut.pt", "two_inputs.pt", "saving.pt", "image.nii.gz", ".", "no such.pt"}) {

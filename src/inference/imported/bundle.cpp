@@ -207,8 +207,6 @@ void open_network(ImportedModel& imported, Node definition, const std::string& w
 ImportedModel open_bundle(const std::string& path) {
   std::error_code ignored;
   const fs::path folder = path;
-  if (!fs::is_directory(folder, ignored))
-    throw DataError(path + ": a bundle in a ZIP archive: unpack it, and name its folder");
   const fs::path metadata_file = folder / "configs" / "metadata.json";
   if (!fs::exists(metadata_file, ignored)) {
     throw DataError(path +

@@ -69,6 +69,8 @@ ModelKind kind_of(const std::string& path) {
   if (!starts_with(begin, "PK\3\4")) return ModelKind::weights;
   return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
     for (const auto& [name, content] : files) {
+      if (ends_with(name, "rdf.yaml") || ends_with(name, "bioimageio.yaml"))
+        return ModelKind::bioimageio;
       if (ends_with(name, "/constants.pkl")) return ModelKind::torchscript;
       if (name.find("/data/aotinductor/") != std::string::npos) return ModelKind::aoti;
       if (ends_with(name, "configs/metadata.json") || ends_with(name, "configs/inference.json"))

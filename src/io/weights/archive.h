@@ -11,7 +11,7 @@ enum class ModelKind {
   torchscript,  // torch.jit.save
   aoti,         // torch._inductor.aoti_compile_and_package
   onnx,
-  bioimageio,  // a package of its zoo: a folder, or its description
+  bioimageio,  // a package of its zoo: a folder, a ZIP archive of one, or its description
   bundle       // of MONAI: a folder, or a ZIP archive of one
 };
 /// Finds the kind of a file. Throws: DataError for a ZIP archive that is truncated, and for a

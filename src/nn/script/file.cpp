@@ -103,6 +103,10 @@ ScriptFile::ScriptFile(const std::string& path) : path_(path) {
       return;
     case io::ModelKind::aoti:
       refuse_network(path, "a compiled model, which can't be trained; expected TorchScript");
+    case io::ModelKind::onnx:
+      refuse_network(path, "ONNX, which predict runs and nothing trains; expected TorchScript");
+    case io::ModelKind::bioimageio:
+      refuse_network(path, "a package of bioimage.io; expected the TorchScript in it");
     case io::ModelKind::bundle:
       refuse_network(path, "a MONAI bundle; expected TorchScript, as its models/model.ts");
     case io::ModelKind::weights:
