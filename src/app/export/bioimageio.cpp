@@ -43,7 +43,7 @@ struct PackageSides {
 
   explicit PackageSides(const inference::LoadedModel& model)
       : is_fixed(!model.fixed_window.empty()) {
-    const int64_t least = model.spatial_dims == 3 ? 32 : 64;
+    const int64_t least = model.spatial_dims == 3 ? 16 : 32;
     for (std::size_t d = 0; d < static_cast<std::size_t>(model.spatial_dims); ++d) {
       const int64_t side = is_fixed ? model.fixed_window[d] : model.divisor[d];
       step.push_back(side);

@@ -156,7 +156,13 @@ TEST_F(Package, ItsDescriptionBecomesOurs) {
   EXPECT_EQ(said_.find("warning"), std::string::npos) << said_;
   copy("volume");  // sides of 8, 12, 16 ... planes
   const LoadedModel volume = load();
-  EXPECT_EQ(volume.divisor, (std::vector<int64_t>{8, 16, 16}));
+  EXPECT_EQ(volume.divisor, (std::vector<int64_t>{4, 16, 16}));
+  {  // 4 planes are filled up to 8
+    const c10::InferenceMode inference_mode;
+    const at::Tensor four = at::rand({2, 2, 4, 16, 32}),
+                     eight = at::constant_pad_nd(four, {0, 0, 0, 0, 0, 4});
+    EXPECT_TRUE(volume.forward(four).at(0).equal(volume.forward(eight).at(0).narrow(2, 0, 4)));
+  }
   EXPECT_EQ(volume.config.get<std::string>("task.decoder._target_"), "RegressionDecoder");
   copy("plane");
   const LoadedModel plane = load();

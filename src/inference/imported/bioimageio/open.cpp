@@ -75,6 +75,27 @@ ImportedModel open_weights(const Package& package) {
                              fmt::join(found, ", ")));
 }
 
+/// Lets a model take windows that are smaller than its least: they are filled up with zeros.
+void fill_up(ImportedModel& imported, const std::vector<int64_t>& least) {
+  imported.torchscript = nullptr;
+  imported.onnx = nullptr;
+  imported.forward = [least, run = std::move(imported.forward)](const at::Tensor& windows) {
+    std::vector<int64_t> more;  // the last axis first
+    bool is_large = true;
+    for (std::size_t d = least.size(); d-- > 0;) {
+      const int64_t missing = least[d] - windows.size(static_cast<int64_t>(d) + 2);
+      is_large = is_large && missing <= 0;
+      more.insert(more.end(), {0, std::max<int64_t>(0, missing)});
+    }
+    if (is_large) return run(windows);
+    std::vector<at::Tensor> outputs = run(at::constant_pad_nd(windows, more));
+    for (at::Tensor& output : outputs) {
+      for (int64_t d = 2; d < windows.dim(); ++d) output = output.narrow(d, 0, windows.size(d));
+    }
+    return outputs;
+  };
+}
+
 /// What windows the model takes.
 void set_windows(ImportedModel& imported,
                  const PackageTensor& input,
@@ -82,7 +103,7 @@ void set_windows(ImportedModel& imported,
                  const std::string& own) {
   const std::string letters = own.substr(2);
   const int64_t usual = letters.size() == 3 ? 96 : 256;
-  std::vector<int64_t> divisor, window;
+  std::vector<int64_t> divisor, least, window;
   std::vector<double> overlap;
   bool is_free = true;
   for (const char letter : letters) {
@@ -90,7 +111,8 @@ void set_windows(ImportedModel& imported,
     if (axis.size == 0 && (axis.min < 1 || axis.step < 1))
       refuse_package(*axis.node, "expected a positive min and step");
     is_free = is_free && axis.size == 0 && axis.min % axis.step == 0;
-    divisor.push_back(axis.min);
+    divisor.push_back(axis.step);
+    least.push_back(axis.min);
     const int64_t steps = std::max<int64_t>(0, (usual - axis.min + axis.step - 1) / axis.step);
     window.push_back(axis.size > 0 ? axis.size : axis.min + steps * axis.step);
     const PackageAxis* of_output = output.find(letter);
@@ -113,10 +135,12 @@ void set_windows(ImportedModel& imported,
     overlap.push_back(std::clamp(
         2 * static_cast<double>(of_output->halo) / static_cast<double>(window.back()), 0.25, 0.9));
   }
-  if (is_free)
-    imported.divisor = divisor;
-  else
+  if (!is_free) {
     imported.window = window;
+  } else {
+    imported.divisor = divisor;
+    if (least != divisor) fill_up(imported, least);
+  }
   Node args = Node::make_map();
   args.set("overlap", Node::make_list(overlap));
   args.set("mode", Node::make_string("gaussian"));
