@@ -266,7 +266,12 @@ void Package::add_operation(PackageTensor& tensor, const Node& step) const {
     if (const Node* letters = kwargs.find_direct("axes");
         letters != nullptr && !letters->is_null()) {
       if (mode == "per_dataset") axes.emplace_back("batch");
-      for (const char letter : letters->as<std::string>()) axes.emplace_back(name_of_axis(letter));
+      for (const char letter : letters->as<std::string>()) {
+        if (letter == 't' || letter == 'i') continue;  // of size 1
+        if (std::string("bczyx").find(letter) == std::string::npos)
+          refuse_package(*letters, "expected letters of bitczyx");
+        axes.emplace_back(name_of_axis(letter));
+      }
     }
     const auto id = step.get<std::string>("name");
     const bool is_fixed = id == "zero_mean_unit_variance" && (mode == "fixed" || mode.empty());
