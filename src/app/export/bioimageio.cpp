@@ -7,6 +7,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/version.h>
 
 #include "app/export/bioimageio_operations.h"
@@ -21,6 +22,7 @@
 #include "data/transforms/intensity/bioimageio.h"
 #include "export/onnx.h"
 #include "inference/overlay.h"
+#include "inference/trained_head.h"
 #include "io/compression/zip_writer.h"
 #include "io/npy.h"
 #include "io/png/write.h"
@@ -100,7 +102,9 @@ void expect_equal_transforms(const PackagePreprocessing& before,
   }
   const at::Tensor& expected = sample.at("image");
   if (expected.sizes() == prepared.sizes() && expected.allclose(prepared, 1e-4, 1e-4)) return;
-  throw std::runtime_error("the package prepares its test image otherwise than predict");
+  throw ConfigError(
+      "format=bioimageio: the package would prepare its test image otherwise than predict does; "
+      "another bioimageio.image may tell why");
 }
 
 Node axes_of(const inference::LoadedModel& model,
@@ -119,7 +123,7 @@ Node axes_of(const inference::LoadedModel& model,
     Node axis = map_of({{"type", text_node("space")}, {"id", text_node(id)}});
     if (!is_input) {
       axis.set("size", map_of({{"tensor_id", text_node("raw")}, {"axis_id", text_node(id)}}));
-      axis.set("halo", Node::make_integer(sides.min[d] / 4));
+      if (sides.min[d] >= 4) axis.set("halo", Node::make_integer(sides.min[d] / 4));
     } else if (sides.is_fixed) {
       axis.set("size", Node::make_integer(sides.min[d]));
     } else {
@@ -171,12 +175,14 @@ Node tolerance_of(const at::Tensor& result) {
 }  // namespace
 
 void expect_package_options(const BioimageioOptions& options, const std::string& output) {
-  const auto expect = [](bool is_given, const char* key, const char* what) {
+  const auto expect = [](bool is_given, const char* key, const std::string& what) {
     if (!is_given) throw ConfigError(fmt::format("bioimageio.{}: the zoo asks for {}", key, what));
   };
   if (!ends_with(output, ".zip"))
     throw ConfigError("output: " + output +
                       ": expected a name that ends with .zip: a package is an archive");
+  const std::string name = options.name.empty() ? fs::path(output).stem().string() : options.name;
+  expect(name.size() >= 5 && name.size() <= 128, "name", "5 to 128 characters, not " + name);
   expect(!options.authors.list.empty(), "authors", "them: bioimageio.authors='[Ada Lovelace]'");
   expect(!options.license.empty(), "license", "one by its SPDX name: bioimageio.license=CC-BY-4.0");
   expect(!options.cite.list.empty(),
@@ -195,6 +201,9 @@ void write_bioimageio(const std::string& output,
                       const BioimageioOptions& options,
                       const inference::LoadedModel& model,
                       const std::string& torchscript) {
+  if (!inference::heads_of(model.config.at("task")).empty())
+    throw ConfigError("format=bioimageio: " + model.path +
+                      " has several outputs, expected a model of one");
   const PackagePreprocessing before(model);
   const PackageOutput after(model);
   const PackageSides sides(model);
@@ -204,6 +213,15 @@ void write_bioimageio(const std::string& output,
   expect_equal_transforms(before, image, prepared);
   const at::Tensor result = data::BioimageioOperations(after.operations)(
       model.forward(prepared.unsqueeze(0)).at(0)[0].to(at::kFloat));
+
+  std::vector<int64_t> expected = image.sizes().vec();
+  expected[0] = model.out_channels;
+  if (result.sizes() != at::IntArrayRef(expected)) {
+    throw ConfigError(fmt::format(
+        "format=bioimageio: the model makes ({}) of ({}), expected a value for each voxel",
+        fmt::join(result.sizes(), ","),
+        fmt::join(image.sizes(), ",")));
+  }
 
   std::string onnx;
   try {

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "data/transforms/load_image.h"
 #include "inference/decoder.h"
+#include "ops/windows/sums.h"
 
 namespace cytra::app {
 namespace {
@@ -28,6 +29,14 @@ Node operation(const char* id, std::vector<std::pair<std::string, Node>> kwargs)
   return made;
 }
 
+/// One text or a list of them; none without the key.
+std::vector<std::string> texts_of(const Node& map, const char* key) {
+  const Node* found = map.find_direct(key);
+  if (found == nullptr || found->is_null()) return {};
+  if (found->kind == config::Kind::list) return found->as<std::vector<std::string>>();
+  return {found->as<std::string>()};
+}
+
 /// Makes the operations of our transforms.
 class PreprocessingWords {
  public:
@@ -39,13 +48,27 @@ class PreprocessingWords {
     const Node* list = all.find_direct("predict");
     if (list == nullptr || list->is_null()) list = &all.at("valid");
     for (const Node& transform : list->list) add(transform);
+    if (!is_loaded_) {
+      throw ConfigError(fmt::format(
+          "format=bioimageio: the package has one input, but '{}' is made of several images",
+          x_key_));
+    }
   }
 
  private:
   void add(const Node& transform) {
-    const auto keys = transform.get<std::vector<std::string>>("keys", {x_key_});
-    if (data::loads_images(transform) || std::find(keys.begin(), keys.end(), x_key_) == keys.end())
+    const std::vector<std::string> keys = texts_of(transform, "keys");
+    const bool has_key = std::find(keys.begin(), keys.end(), x_key_) != keys.end();
+    if (data::loads_images(transform)) {
+      is_loaded_ = is_loaded_ || has_key;
       return;
+    }
+    for (const char* made : {"name", "names"}) {
+      const std::vector<std::string> names = texts_of(transform, made);
+      if (std::find(names.begin(), names.end(), x_key_) != names.end())
+        refuse(transform, "it makes the image of others");
+    }
+    if (!has_key) return;
     Node own = transform;
     own.set("keys", Node::make_list(std::vector<std::string>{x_key_}));
     made_.transforms.push_back(own);
@@ -61,8 +84,7 @@ class PreprocessingWords {
     } else if (name == "ScaleIntensityRanged") {
       const double from = transform.get<double>("a_min"), to = transform.get<double>("a_max");
       if (from == to) refuse(transform, "a_min equals a_max");
-      put(operation("scale_linear",
-                    {{"gain", real(1 / (to - from))}, {"offset", real(-from / (to - from))}}));
+      add_linear(1 / (to - from), -from / (to - from));
       add_output_range(transform);
     } else if (name == "ScaleIntensityRangePercentilesd") {
       if (transform.get<bool>("relative", false)) refuse(transform, "relative=true");
@@ -70,14 +92,17 @@ class PreprocessingWords {
       add_output_range(transform);
     } else if (name == "ScaleIntensityd") {
       const Node* least = transform.find_direct("minv");
-      if (least != nullptr && least->is_null()) refuse(transform, "minv=null");
+      const Node* most = transform.find_direct("maxv");
+      if ((least != nullptr && least->is_null()) || (most != nullptr && most->is_null()))
+        refuse(transform, "minv or maxv=null");
       const double low = transform.get<double>("minv", 0), high = transform.get<double>("maxv", 1);
       add_range(transform, 0, 100);
       add_linear(high - low, low);
     } else if (name == "ShiftIntensityd") {
       add_linear(1, transform.get<double>("offset"));
     } else if (name == "Clipd") {
-      add_clip(transform.find_direct("a_min"), transform.find_direct("a_max"));
+      if (transform.get<bool>("percentile", true)) refuse(transform, "percentile=true");
+      add_clip(&transform.at("low"), &transform.at("high"));
     } else {
       refuse(transform, "it has no counterpart there");
     }
@@ -144,6 +169,7 @@ class PreprocessingWords {
 
   PackagePreprocessing& made_;
   std::string x_key_;
+  bool is_loaded_ = false;
   std::vector<std::string> axes_;
 };
 
@@ -186,11 +212,12 @@ PackagePreprocessing::PackagePreprocessing(const inference::LoadedModel& model) 
 
 PackageOutput::PackageOutput(const inference::LoadedModel& model) {
   const Node& task = model.config.at("task");
-  const auto forms = inference::decoder_of(task)->forms();
+  const auto known = inference::decoder_of(task);
+  const auto forms = known->forms();
   const bool has_probability = std::find(forms.begin(), forms.end(), "probability") != forms.end();
   const Node* decoder = task.find_direct("decoder");
   if (has_probability) {
-    const bool are_exclusive = model.out_channels > 1 && !task.get<bool>("multilabel", false);
+    const bool are_exclusive = known->finish("probability", 0.5).kind == ops::Finish::Kind::softmax;
     operations.list.push_back(are_exclusive ? operation("softmax", {{"axis", text("channel")}})
                                             : operation("sigmoid", {}));
     id = "probability";

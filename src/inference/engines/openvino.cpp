@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/TracerMode.h>
 #include <c10/core/InferenceMode.h>
 
 #include "base/cache_folder.h"
@@ -78,12 +79,14 @@ class OnnxNetwork {
     task_.onnx = std::move(onnx);
   }
   std::vector<Tensor> operator()(const Tensor& windows) {
+    if (at::tracer::impl::is_dispatch_enabled())  // the trace would hold no more than memory
+      throw EngineUnfit("ONNX can't be traced", true);
     std::vector<int64_t> shape = windows.sizes().vec();
     shape[0] = 1;
     std::shared_ptr<FixedEngine> engine;
     {
       const std::lock_guard lock(mutex_);
-      if (task_.shape != shape) {
+      if (engine_ == nullptr || task_.shape != shape) {
         engine_.reset();  // its memory
         task_.shape = shape;
         task_.at_once = std::min<int64_t>(at::get_num_threads(), windows.size(0));

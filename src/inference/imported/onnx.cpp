@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "inference/engines/entry.h"
+#include "base/strings.h"
 #include "inference/engines/openvino.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
@@ -25,8 +25,10 @@ ImportedModel open_onnx(const std::string& path) {
     if (!facts.config.empty())
       imported.config = config::parse_yaml(facts.config, path + " (config)");
     imported.forward = onnx_forward(onnx);
-  } catch (const EngineUnfit& unfit) {
-    throw DataError(path + ": ONNX: " + unfit.what());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw DataError(path + ": ONNX: " + printable(error.what(), 300));
   }
   imported.onnx = onnx;
   imported.fingerprint = io::fingerprint(*onnx);

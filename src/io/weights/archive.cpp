@@ -45,7 +45,7 @@ bool begins_as_onnx(const std::string& begin) {
 
 std::string bioimageio_description(const std::string& folder) {
   std::error_code ignored;
-  for (const char* name : {"rdf.yaml", "bioimageio.yaml", "model.yaml", "rdf.yml"}) {
+  for (const char* name : {"rdf.yaml", "bioimageio.yaml"}) {
     const std::filesystem::path file = std::filesystem::path(folder) / name;
     if (std::filesystem::is_regular_file(file, ignored)) return file.string();
   }

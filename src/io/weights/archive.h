@@ -18,7 +18,7 @@ enum class ModelKind {
 /// program of torch.export.
 ModelKind kind_of(const std::string& path);
 
-/// The file that describes the package in a folder (rdf.yaml, bioimageio.yaml, model.yaml, or the
+/// The file that describes the package in a folder (rdf.yaml, bioimageio.yaml, or the
 /// only NAME.bioimageio.yaml); "": there is none.
 std::string bioimageio_description(const std::string& folder);
 

@@ -59,7 +59,10 @@ void write_entry(const std::string& place, const ZipEntry& entry, const std::str
 }  // namespace
 
 UnpackedArchive::UnpackedArchive(const std::string& path) {
-  std::string pattern = (fs::temp_directory_path() / "cytra-model-XXXXXX").string();
+  std::error_code missing;
+  const fs::path temporary = fs::temp_directory_path(missing);
+  if (missing) throw ConfigError("TMPDIR: not a folder, expected one for the files of " + path);
+  std::string pattern = (temporary / "cytra-model-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw_errno("can't be made", pattern, errno);
   folder_ = inner_ = pattern;
   try {
@@ -93,7 +96,8 @@ UnpackedArchive::UnpackedArchive(const std::string& path) {
       return 0;
     });
     std::vector<fs::path> inside;
-    for (const auto& entry : fs::directory_iterator(folder_)) inside.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(folder_))
+      if (entry.path().filename() != "__MACOSX") inside.push_back(entry.path());
     if (inside.size() == 1 && fs::is_directory(inside[0])) inner_ = inside[0].string();
   } catch (...) {
     std::error_code ignored;

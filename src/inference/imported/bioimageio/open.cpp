@@ -54,11 +54,14 @@ ImportedModel open_weights(const Package& package) {
                                           "." + architecture.get<std::string>("callable")
                                     : architecture.as<std::string>();
     const std::string last = name.substr(name.rfind('.') + 1);
-    if (starts_with(name, "monai.") &&
+    const bool reads_files = last == "ExportedProgram" || last == "ScriptModule";
+    if (starts_with(name, "monai.") && !reads_files &&
         Registry<nn::Model>::instance().components().types.count(last) != 0) {
       const Node* kwargs =
           is_map ? architecture.find_direct("kwargs") : entry.find_direct("kwargs");
       Node definition = kwargs == nullptr || kwargs->is_null() ? Node::make_map() : *kwargs;
+      if (const Node* more = definition.find_direct("encoder_ckpt"))
+        refuse_package(*more, "another file, expected the package's weights alone");
       definition.set("_target_", Node::make_string(last));
       ImportedModel imported;
       open_network(imported, std::move(definition), file);
@@ -105,16 +108,23 @@ void set_windows(ImportedModel& imported,
   const int64_t usual = letters.size() == 3 ? 96 : 256;
   std::vector<int64_t> divisor, least, window;
   std::vector<double> overlap;
-  bool is_free = true;
+  bool is_free = true, is_large = false;
   for (const char letter : letters) {
     const PackageAxis& axis = *input.find(letter);
     if (axis.size == 0 && (axis.min < 1 || axis.step < 1))
       refuse_package(*axis.node, "expected a positive min and step");
     is_free = is_free && axis.size == 0 && axis.min % axis.step == 0;
+    is_large = is_large || (axis.size == 0 && axis.min > usual);
     divisor.push_back(axis.step);
     least.push_back(axis.min);
-    const int64_t steps = std::max<int64_t>(0, (usual - axis.min + axis.step - 1) / axis.step);
-    window.push_back(axis.size > 0 ? axis.size : axis.min + steps * axis.step);
+    if (axis.size > 0) {
+      window.push_back(axis.size);
+    } else if (axis.min % axis.step == 0) {  // as complete() chooses it
+      window.push_back(std::max(axis.min, usual / axis.step * axis.step));
+    } else {
+      const int64_t steps = std::max<int64_t>(0, (usual - axis.min + axis.step - 1) / axis.step);
+      window.push_back(axis.min + steps * axis.step);
+    }
     const PackageAxis* of_output = output.find(letter);
     if (of_output == nullptr)
       refuse_package(*output.node, fmt::format("expected the axis {}", letter));
@@ -144,6 +154,7 @@ void set_windows(ImportedModel& imported,
   Node args = Node::make_map();
   args.set("overlap", Node::make_list(overlap));
   args.set("mode", Node::make_string("gaussian"));
+  if (is_large) args.set("roi_size", Node::make_list(window));
   imported.config.find("task")->set("inference_args", std::move(args));
 }
 
@@ -152,7 +163,10 @@ void set_output(Node& task, const PackageTensor& output) {
   std::vector<std::string> ids;
   for (const Node& operation : output.operations.list) {
     const auto id = operation.get<std::string>("id");
-    if (id != "ensure_dtype") ids.push_back(id);
+    const Node* dtype = operation.find("kwargs.dtype");
+    const bool is_float =
+        id == "ensure_dtype" && dtype != nullptr && starts_with(dtype->as<std::string>(), "float");
+    if (!is_float) ids.push_back(id);
   }
   const bool are_masks = ids == std::vector<std::string>{"sigmoid"};
   if (are_masks || ids == std::vector<std::string>{"softmax"}) {
@@ -239,17 +253,23 @@ ImportedModel open_bioimageio(const std::string& path) {
   imported.in_channels = channel == nullptr  ? 1
                          : channel->size > 0 ? channel->size
                                              : imported.in_channels;
-  if (!in.is_own() || !out.is_own()) {
+  if (imported.onnx && !in.has_batch())
+    refuse_package(*input.node, "expected the axis of a batch, of ONNX");
+  // One image at a time where the batch has no other size; OpenVINO keeps to that itself.
+  const PackageAxis* batch = input.find('b');
+  const bool is_single = batch == nullptr || batch->size == 1;
+  if (!in.is_own() || !out.is_own() || (is_single && !imported.onnx)) {
     imported.torchscript = nullptr;  // they do not turn the axes
     imported.onnx = nullptr;
-    imported.forward = [in, out, run = std::move(imported.forward)](const at::Tensor& windows) {
-      if (in.has_batch())
-        return std::vector<at::Tensor>{out.to_own(run(in.to_package(windows)).at(0))};
-      std::vector<at::Tensor> all;
-      for (const at::Tensor& window : windows.split(1))
-        all.push_back(out.to_own(run(in.to_package(window)).at(0)));
-      return std::vector<at::Tensor>{at::cat(all)};
-    };
+    imported.forward =
+        [in, out, is_single, run = std::move(imported.forward)](const at::Tensor& windows) {
+          if (!is_single)
+            return std::vector<at::Tensor>{out.to_own(run(in.to_package(windows)).at(0))};
+          std::vector<at::Tensor> all;
+          for (const at::Tensor& window : windows.split(1))
+            all.push_back(out.to_own(run(in.to_package(window)).at(0)));
+          return std::vector<at::Tensor>{at::cat(all)};
+        };
   }
   imported.fingerprint = io::fingerprint(imported.fingerprint + io::read_input(package.file()));
 

@@ -75,6 +75,8 @@ void refuse_package(const Node& node, const std::string& what) {
 Package::Package(const std::string& path) {
   std::error_code ignored;
   file_ = fs::is_directory(path, ignored) ? io::bioimageio_description(path) : path;
+  if (file_.empty())
+    throw DataError(path + ": no rdf.yaml or bioimageio.yaml, expected a package of bioimage.io");
   folder_ = fs::path(file_).parent_path();
   root_ = config::load_yaml(file_);
   if (!root_.is_map() || root_.find_direct("format_version") == nullptr)
@@ -129,6 +131,7 @@ PackageTensor Package::tensor(const Node& node, const PackageTensor* input) cons
   else
     read_axes(tensor, input);
   const Node* steps = node.find_direct(is_input ? "preprocessing" : "postprocessing");
+  if (steps != nullptr && steps->is_map()) refuse_package(*steps, "expected a list");
   if (steps != nullptr) {
     for (const Node& step : steps->list) add_operation(tensor, step);
   }
