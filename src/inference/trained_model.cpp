@@ -168,7 +168,8 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
     const config::Node* node = loaded.config.find(key);
     return node == nullptr ? "null" : config::to_json(*node);
   };
-  for (const char* key : {"task.multilabel", "data.transforms.valid", "data.transforms.predict"})
+  for (const char* key :
+       {"task.multilabel", "task.postprocess", "data.transforms.valid", "data.transforms.predict"})
     differ(key, text(first, key), text(other, key));
   for (const char* key : {"task._target_", "task.class_names", "task.columns"}) {
     const std::string a = text(first, key), b = text(other, key);

@@ -37,6 +37,14 @@ std::vector<std::string> texts_of(const Node& map, const char* key) {
   return {found->as<std::string>()};
 }
 
+/// One number or a list of them; none without the key.
+std::vector<double> numbers_of(const Node& map, const char* key) {
+  const Node* found = map.find_direct(key);
+  if (found == nullptr || found->is_null()) return {};
+  if (found->kind == config::Kind::list) return found->as<std::vector<double>>();
+  return {found->as<double>()};
+}
+
 /// Makes the operations of our transforms.
 class PreprocessingWords {
  public:
@@ -148,12 +156,14 @@ class PreprocessingWords {
     if (!bounds.empty()) put(operation("clip", bounds));
   }
   void add_normalization(const Node& transform) {
-    const auto mean = transform.get<std::vector<double>>("subtrahend", {});
-    const auto deviation = transform.get<std::vector<double>>("divisor", {});
+    const auto mean = numbers_of(transform, "subtrahend");
+    const auto deviation = numbers_of(transform, "divisor");
     if (transform.get<bool>("nonzero", false)) refuse(transform, "nonzero=true");
     if (mean.empty() && deviation.empty())
       return put(operation("zero_mean_unit_variance", {{"axes", axes(transform)}}));
     if (mean.empty() || deviation.empty()) refuse(transform, "one of subtrahend and divisor alone");
+    if (mean.size() > 1 && deviation.size() > 1 && mean.size() != deviation.size())
+      refuse(transform, "as many numbers in subtrahend as in divisor");
     std::vector<double> gain, offset;
     for (std::size_t i = 0; i < std::max(mean.size(), deviation.size()); ++i) {
       const double divisor = deviation[deviation.size() == 1 ? 0 : i];
@@ -174,8 +184,7 @@ class PreprocessingWords {
 };
 
 void add_units(const Node& decoder, Node& operations) {
-  const auto mean = decoder.get<std::vector<double>>("mean", {}),
-             std = decoder.get<std::vector<double>>("std", {});
+  const auto mean = numbers_of(decoder, "mean"), std = numbers_of(decoder, "std");
   if (mean.size() == 1)
     operations.list.push_back(
         operation("scale_linear", {{"gain", real(std.at(0))}, {"offset", real(mean[0])}}));

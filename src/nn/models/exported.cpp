@@ -71,30 +71,11 @@ std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_
 
 class ExportedModel final : public Model {
  public:
-  struct Options : ModelOptions {
-    std::string file;
-    std::optional<std::string> output;
-    bool deep_supervision = false;
-    std::optional<std::vector<int64_t>> divisor;
-    std::optional<int64_t> spatial_dims, in_channels, out_channels;
+  struct Options : ForeignOptions {
     template <class V>
     void visit(V& v) {
-      v("file",
-        file,
-        "what torch.export.save wrote (net.pt2), or a checkpoint that was trained of it",
-        config::required);
-      v("output",
-        output,
-        "the result that is trained and predicted: its key or number; null: the "
-        "first");
-      v("deep_supervision",
-        deep_supervision,
-        "the other results are coarser ones for the same target, which training compares, too");
-      v("divisor", divisor, "sides must be multiples of it; null: as the file's conditions say");
-      v("spatial_dims", spatial_dims, "must be the file's; null: the file's");
-      v("in_channels", in_channels, "must be the file's; null: the file's");
-      v("out_channels", out_channels, "must be the file's; null: the file's");
-      ModelOptions::visit(v);
+      ForeignOptions::visit(
+          v, "what torch.export.save wrote (net.pt2), or a checkpoint that was trained of it");
     }
   };
   explicit ExportedModel(const Options& options) : Model(options), path_(options.file) {

@@ -38,30 +38,11 @@ struct ScriptPart final : torch::nn::Module {
 
 class ScriptModule final : public Model {
  public:
-  struct Options : ModelOptions {
-    std::string file;
-    std::optional<std::string> output;
-    bool deep_supervision = false;
-    std::optional<std::vector<int64_t>> divisor;
-    std::optional<int64_t> spatial_dims, in_channels, out_channels;
+  struct Options : ForeignOptions {
     template <class V>
     void visit(V& v) {
-      v("file",
-        file,
-        "what torch.jit.save wrote (net.pt), or a checkpoint that was trained of it",
-        config::required);
-      v("output",
-        output,
-        "the result that is trained and predicted: its key or number; null: the "
-        "first");
-      v("deep_supervision",
-        deep_supervision,
-        "the other results are coarser ones for the same target, which training compares, too");
-      v("divisor", divisor, "sides must be multiples of it; null: found by trying");
-      v("spatial_dims", spatial_dims, "2 or 3; null: as the first convolution says");
-      v("in_channels", in_channels, "channels of images; null: as the first convolution says");
-      v("out_channels", out_channels, "must be the file's; null: the file's");
-      ModelOptions::visit(v);
+      ForeignOptions::visit(
+          v, "what torch.jit.save wrote (net.pt), or a checkpoint that was trained of it");
     }
     void check() const {
       if (gradient_checkpointing) {

@@ -69,6 +69,10 @@ TEST(BioimageioOperations, RefuseWhatIsNotKnown) {
   EXPECT_NE(mistake("[{id: clip}]").find("expected min or min_percentile"), std::string::npos);
   EXPECT_NE(mistake("[{id: scale_range, kwargs: {axes: [t]}}]").find("expected batch, channel"),
             std::string::npos);
+  EXPECT_NE(
+      mistake("[{id: scale_range, kwargs: {axes: [batch]}}]").find("expected one of the image's"),
+      std::string::npos);
+  EXPECT_NE(mistake("{id: sigmoid}").find("expected a list"), std::string::npos);
   EXPECT_NE(mistake("[{id: custom, kwargs: {}}]").find("'custom'"), std::string::npos);
 }
 
@@ -212,6 +216,11 @@ TEST_F(Package, WhatIsNotKnownIsNamedWithItsPlace) {
               HasSubstr("the output has 512 voxels along y, the input 256"));
   EXPECT_THAT(mistake("volume", "- 1\n    - 1\n    - 1", "- 1\n    - 1\n    - 2"),
               HasSubstr("the output has"));
+  EXPECT_THAT(mistake("volume", "axes: zyx", "axes: cyx"), HasSubstr("along the axes 'z'"));
+  EXPECT_THAT(mistake("masks", "min: 8", "min: 9223372036854775807"), HasSubstr("a size of"));
+  EXPECT_THAT(mistake("masks", "step: 8", "step: 0"),
+              HasSubstr("expected a positive min and step"));
+  EXPECT_THAT(mistake("masks", "halo: 2", "scale: 0"), HasSubstr("expected a positive scale"));
   EXPECT_THAT(mistake("volume", "axes: bczyx", "axes: bcqyx"),
               HasSubstr("expected letters of bitczyx"));
   EXPECT_THAT(mistake("volume", "mode: fixed", "mode: fixed\n      sigma: 1"), HasSubstr("sigma"));
@@ -221,6 +230,14 @@ TEST_F(Package, WhatIsNotKnownIsNamedWithItsPlace) {
               HasSubstr("expected torchscript or onnx"));
   EXPECT_THAT(mistake("state_dict", "inputs:\n", "inputs:\n- {id: more, axes: []}\n"),
               HasSubstr("2 inputs, expected one"));
+}
+
+TEST_F(Package, OnnxThatDoesNotFitItsDescriptionIsAnError) {
+  if (!has_openvino()) GTEST_SKIP() << "no OpenVINO";
+  copy("onnx");
+  change("size: 24", "size: 32");
+  change("size: 24", "size: 32");
+  EXPECT_THAT(error(), testing::HasSubstr("it takes 24 along axis 3, not 32"));
 }
 
 TEST(Onnx, SaysWhatItIs) {

@@ -30,6 +30,9 @@ std::vector<int64_t> dims_by_name(const Axes& axes, int64_t image_dims) {
 }
 
 void expect_axis_names(const Axes& axes) {
+  if (axes &&
+      std::all_of(axes->begin(), axes->end(), [](const auto& axis) { return axis == "batch"; }))
+    throw ConfigError("axes: expected one of the image's, or null for all");
   static const std::vector<std::string> known{"batch", "channel", "z", "y", "x"};
   for (const std::string& axis : axes.value_or(std::vector<std::string>())) {
     if (std::find(known.begin(), known.end(), axis) == known.end())
@@ -312,6 +315,7 @@ CYTRA_REGISTER(Transform, PerKey<BioimageioProcessingd>, "BioimageioProcessingd"
 }  // namespace
 
 BioimageioOperations::BioimageioOperations(const config::Node& list) {
+  if (list.is_map()) throw ConfigError(list.where() + ": expected a list of operations");
   for (const config::Node& node : list.list) {
     const BioimageioOperation operation = operation_of(node);
     operations_.push_back(operation.apply);

@@ -130,6 +130,14 @@ PackageTensor Package::tensor(const Node& node, const PackageTensor* input) cons
     read_old_axes(tensor, is_input);
   else
     read_axes(tensor, input);
+  constexpr int64_t kMostSide = int64_t{1} << 31;
+  for (const PackageAxis& axis : tensor.axes) {
+    for (const int64_t number : {axis.size, axis.min, axis.step, axis.halo}) {
+      if (number < 0 || number > kMostSide)
+        refuse_package(*axis.node,
+                       fmt::format("a size of {}, expected 1 to {}", number, kMostSide));
+    }
+  }
   const Node* steps = node.find_direct(is_input ? "preprocessing" : "postprocessing");
   if (steps != nullptr && steps->is_map()) refuse_package(*steps, "expected a list");
   if (steps != nullptr) {
@@ -166,6 +174,7 @@ void Package::read_axes(PackageTensor& tensor, const PackageTensor* input) {
     axis.id = node.get<std::string>("id", type == "space" ? "x" : type);
     axis.letter = letter_of(node, type, axis.id);
     axis.scale = node.get<double>("scale", 1);
+    if (!(axis.scale > 0)) refuse_package(node, "expected a positive scale");
     axis.halo = node.get<int64_t>("halo", 0);
     if (const Node* names = node.find_direct("channel_names"))
       axis.size = static_cast<int64_t>(names->list.size());
@@ -282,6 +291,18 @@ void Package::add_operation(PackageTensor& tensor, const Node& step) const {
       copy.set("id", Node::make_string("fixed_zero_mean_unit_variance"));
       remove_key(kwargs, "eps");
     }
+    for (const char* key : {"mean", "std", "gain", "offset"}) {
+      const Node* numbers = kwargs.find_direct(key);
+      if (numbers == nullptr || numbers->list.size() < 2) continue;
+      std::string along;  // the axes that are left
+      for (const PackageAxis& axis : tensor.axes) {
+        if (axis.letter != 'b' && axis.letter != 'o' &&
+            std::find(axes.begin(), axes.end(), name_of_axis(axis.letter)) == axes.end())
+          along += axis.letter;
+      }
+      if (along != "c")
+        refuse_package(*numbers, "numbers along the axes '" + along + "', expected channels alone");
+    }
     remove_key(kwargs, "mode");
     remove_key(kwargs, "axes");
     if (!axes.empty() && !is_fixed && id != "scale_linear")
@@ -333,8 +354,12 @@ Tensor AxisOrder::to_own(Tensor tensor) const {
   }
   std::string left;
   for (std::size_t i = letters_.size(); i-- > 0;) {
+    const auto dim = static_cast<int64_t>(i);
+    if (letters_[i] == 'o' && tensor.size(dim) != 1)
+      throw DataError(
+          fmt::format("{} along an axis of time or index, expected 1", tensor.size(dim)));
     if (letters_[i] == 'o')
-      tensor = tensor.select(static_cast<int64_t>(i), 0);
+      tensor = tensor.select(dim, 0);
     else
       left.insert(left.begin(), letters_[i]);
   }
