@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/export/bioimageio.h"
+#include "app/export/nnunet.h"
 #include "app/run/entry.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -34,14 +35,16 @@ struct ExportConfig : CommonConfig {
   inference::CheckpointOptions checkpoint;
   std::string format = "safetensors", quantization = "none", output;
   BioimageioOptions bioimageio;
+  NnunetOptions nnunet;
   template <class V>
   void visit(V& v) {
     v("checkpoint", checkpoint, "the trained model");
     v("format",
       format,
       "safetensors: the weights, with PyTorch's names; the whole model: torchscript, onnx (opset "
-      "17), openvino (OUTPUT.xml and OUTPUT.bin); bioimageio: a package of the model zoo",
-      {"safetensors", "torchscript", "onnx", "openvino", "bioimageio"});
+      "17), openvino (OUTPUT.xml and OUTPUT.bin); bioimageio: a package of the model zoo; "
+      "nnunet: a model that nnUNetv2_predict takes",
+      {"safetensors", "torchscript", "onnx", "openvino", "bioimageio", "nnunet"});
     v("quantization",
       quantization,
       "int8_dynamic: linear layers in 8 bits, whose inputs are rounded by the range of each call, "
@@ -50,6 +53,7 @@ struct ExportConfig : CommonConfig {
       {"none", "int8_dynamic"});
     v("output", output, "the file to write", config::required);
     v("bioimageio", bioimageio, "what a package says of the model");
+    v("nnunet", nnunet, "what nnU-Net needs to know");
     CommonConfig::visit(v);
     v("seed", config::Unused{}, "nothing is random here");
   }
@@ -58,6 +62,7 @@ struct ExportConfig : CommonConfig {
       throw ConfigError("quantization=" + quantization + ": expected format=torchscript, not " +
                         format);
     if (format == "bioimageio") expect_package_options(bioimageio, output);
+    if (format == "nnunet") expect_nnunet_options(nnunet, output);
   }
 };
 const bool export_is_added = add_program<ExportConfig>("export_model");
@@ -176,6 +181,7 @@ void write_model(const ExportConfig& config,
                     "and {} is not; expected torchscript or onnx",
                     model.path));
   }
+  if (config.format == "nnunet") return write_nnunet(config.output, config.nnunet, model);
   expect_network_alone(model, config.format);
   if (model.network) nn::fold(*model.network);
   const std::string bytes = torchscript_of(model, metadata, config.quantization != "none");

@@ -48,8 +48,9 @@ struct SlidingWindowOptions {
       "share of a window that overlaps the next, in [0, 1); one number or one per dimension");
     v("mode",
       mode,
-      "weight of a window's voxels where windows overlap; cellpose: its taper",
-      {"constant", "gaussian", "cellpose"});
+      "weight of a window's voxels where windows overlap; nnunet: its gaussian; cellpose: its "
+      "taper",
+      {"constant", "gaussian", "nnunet", "cellpose"});
     v("sigma_scale", sigma_scale, "deviation of the gaussian as a share of the window");
     v("spacing",
       spacing,

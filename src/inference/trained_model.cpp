@@ -16,6 +16,7 @@
 #include "inference/imported/bioimageio/open.h"
 #include "inference/imported/bundle.h"
 #include "inference/imported/complete.h"
+#include "inference/imported/nnunet.h"
 #include "inference/imported/onnx.h"
 #include "inference/imported/torchscript.h"
 #include "io/safetensors.h"
@@ -56,17 +57,18 @@ std::optional<double> temperature_in(const std::string& path) {
   return found->as<double>();
 }
 
-/// Loads weights into a network that is registered here.
-LoadedModel load_network(const std::string& path, const std::optional<std::string>& config) {
+/// Loads weights into a network that is registered here. `is_own`: the configuration is the
+/// checkpoint's own.
+LoadedModel load_network(const std::string& path, config::Node config, bool is_own) {
   LoadedModel loaded;
   loaded.path = path;
-  loaded.config = config ? config::load_run_config(*config, true) : nn::checkpoint_config(path);
+  loaded.config = std::move(config);
   config::Node model = loaded.config.at("task.model");
   // The weights that the training began with may be gone; the checkpoint has all weights.
   if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());
   // So may be the file of an exported network or a script; the checkpoint has its graph.
   const auto target = model.get<std::string>("_target_", "");
-  if (!config && (target == "ExportedProgram" || target == "ScriptModule"))
+  if (is_own && (target == "ExportedProgram" || target == "ScriptModule"))
     model.set("file", config::Node::make_string(path));
   loaded.network = make<nn::Model>(model);
   if (std::dynamic_pointer_cast<nn::PromptableModel>(loaded.network) != nullptr) {
@@ -112,7 +114,47 @@ ImportedModel open_unpacked(const std::string& path, ImportedModel (*open)(const
   return imported;
 }
 
+/// Loads one fold of a trained model of nnU-Net.
+LoadedModel load_nnunet(const std::string& path, const std::string& checkpoint) {
+  NnunetModelFile file = read_nnunet(checkpoint);
+  LoadedModel loaded = load_network(checkpoint, std::move(file.config), false);
+  loaded.path = path;
+  if (file.order.empty()) return loaded;
+  std::vector<int64_t> there{0, 1}, back(5), divisor(3);
+  for (const int64_t axis : file.order) there.push_back(axis + 2);
+  for (std::size_t d = 0; d < there.size(); ++d)
+    back[static_cast<std::size_t>(there[d])] = static_cast<int64_t>(d);
+  for (std::size_t d = 0; d < file.order.size(); ++d)
+    divisor[static_cast<std::size_t>(file.order[d])] = loaded.divisor[d];
+  loaded.divisor = divisor;
+  loaded.network = nullptr;  // it does not turn the axes
+  loaded.forward = [there, back, run = std::move(loaded.forward)](const at::Tensor& windows) {
+    std::vector<at::Tensor> outputs = run(windows.permute(there).contiguous());
+    for (at::Tensor& output : outputs) output = output.permute(back).contiguous();
+    return outputs;
+  };
+  return loaded;
+}
+
+/// Loads the only fold of an archive of one.
+LoadedModel load_nnunet_archive(const std::string& path) {
+  const io::UnpackedArchive archive(path);
+  const std::vector<std::string> folds = nnunet_checkpoints(io::nnunet_folder(archive.folder()));
+  if (folds.size() == 1) return load_nnunet(path, folds[0]);
+  throw ConfigError(fmt::format(
+      "{}: {} folds of a model of nnU-Net; unpack it, and name its folder for their average, or "
+      "one fold's checkpoint_final.pth",
+      path,
+      folds.size()));
+}
+
 LoadedModel load_model(const std::string& path, const std::optional<std::string>& config) {
+  const auto load_weights = [&] {
+    return load_network(
+        path,
+        config ? config::load_run_config(*config, true) : nn::checkpoint_config(path),
+        !config);
+  };
   switch (io::kind_of(path)) {
     case io::ModelKind::torchscript:
       return complete(path, open_torchscript(path), config);
@@ -124,16 +166,26 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
       return complete(path, open_unpacked(path, open_bioimageio), config);
     case io::ModelKind::bundle:
       return complete(path, open_unpacked(path, open_bundle), config);
+    case io::ModelKind::nnunet:
+      if (config) return load_weights();
+      return std::filesystem::exists(io::nnunet_folder(path)) ? load_nnunet(path, path)
+                                                              : load_nnunet_archive(path);
     default:
-      return load_network(path, config);
+      return load_weights();
   }
 }
 
-/// Replaces shell patterns, which name no file themselves, by the matching files, sorted by name.
+/// Replaces shell patterns, which name no file themselves, by the matching files, sorted by name,
+/// and a folder of nnU-Net by its folds.
 std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given) {
   std::vector<std::string> paths;
   for (const std::string& path : given) {
     std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored) && !io::nnunet_folder(path).empty()) {
+      for (std::string& fold : nnunet_checkpoints(io::nnunet_folder(path)))
+        paths.push_back(std::move(fold));
+      continue;
+    }
     if (path.find_first_of("*?[") == std::string::npos || std::filesystem::exists(path, ignored)) {
       paths.push_back(path);
       continue;
@@ -186,6 +238,10 @@ double temperature_of(const LoadedModel& model, double asked) {
       "predict.temperature=auto: {} holds none; expected a number, or a checkpoint of a training "
       "with the metric temperature: metrics=[dice,temperature]",
       model.path));
+}
+
+bool keeps_file_grid(const LoadedModel& model, const std::optional<bool>& asked) {
+  return asked.value_or(model.config.get<bool>("task.original_grid", false));
 }
 
 std::vector<LoadedModel> load_models(const CheckpointOptions& options) {

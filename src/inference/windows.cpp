@@ -60,6 +60,19 @@ Factors make_factors(const Sizes& roi, const std::string& mode, const std::vecto
       least *= *std::min_element(line.begin(), line.end());
     }
     factors.floor = std::max(least, 1e-3F);
+  } else if (mode == "nnunet") {  // nnunetv2's compute_gaussian, whose least value is float16's
+    for (std::size_t d = 0; d < roi.size(); ++d) {
+      const double deviation = static_cast<double>(roi[d]) * sigma[d];
+      const auto reach = static_cast<int64_t>(4 * deviation + 0.5);
+      std::vector<float>& line = factors.of.emplace_back();
+      for (int64_t i = 0; i < roi[d]; ++i) {
+        const auto x = static_cast<double>(i - roi[d] / 2);
+        const bool is_reached = std::abs(x) <= static_cast<double>(reach);
+        line.push_back(
+            is_reached ? static_cast<float>(std::exp(-x * x / (2 * deviation * deviation))) : 0);
+      }
+    }
+    factors.floor = 6e-9F;
   } else if (mode == "cellpose") {  // cellpose.transforms._taper_mask
     const int64_t largest = std::max<int64_t>(224, *std::max_element(roi.begin(), roi.end()));
     for (const int64_t side : roi) {

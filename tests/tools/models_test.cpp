@@ -128,6 +128,51 @@ TEST(ModelsOfOthers, APackageIsReadAndWritten) {
   }
 }
 
+/// What nnU-Net makes of such archives: tests/golden/check_nnunet.py.
+TEST(ModelsOfOthers, AModelOfNnunetIsReadAndWritten) {
+  const test::TmpDir dir;
+  const std::string golden = CYTRA_SOURCE_DIR "/tests/golden/nnunet_models/",
+                    folder = golden + "Dataset001_Planes/nnUNetTrainer__nnUNetPlans__2d",
+                    fold = folder + "/fold_0/checkpoint_final.pth",
+                    written = dir / "Dataset003_Back.zip";
+  const auto values_of = [&](const std::string& checkpoint, const std::string& out) {
+    const Outcome outcome =
+        shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + checkpoint +
+              "' trainer.accelerator=cpu predict.save=logits "
+              "predict.format=npy 'data.path=" +
+              golden + "images/plane_0000.png' 'paths.output_dir=" + (dir / out) + "'");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const io::Image values = io::read_image(value_in(outcome.out, "prediction"));
+    EXPECT_EQ(values.shape[2], 50);  // rows that are 0 are cut off, and given back
+    return floats(values.pixels.data(), values.pixels.size());
+  };
+  const std::string begin = "\"$BIN/export_model\" 'checkpoint.ckpt_path=" + fold +
+                            "' format=nnunet 'output=" + written + "' ";
+  const Outcome outcome = shell(begin);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(values_of(written, "a"), values_of(fold, "b"));
+  EXPECT_NE(values_of(folder, "c"), values_of(fold, "d"));  // all folds
+  // Both channels of a volume whose axes nnU-Net turns, and its labels in the voxels of the file.
+  const Outcome volume = shell("\"$BIN/predict\" 'checkpoint.ckpt_path=" + golden +
+                               "Dataset002_Volumes' trainer.accelerator=cpu 'data.path=" + golden +
+                               "images/same_0000.nii.gz' 'paths.output_dir=" + (dir / "e") + "'");
+  ASSERT_EQ(volume.code, 0) << volume.err;
+  const io::Image labels = io::read_image(value_in(volume.out, "prediction"));
+  const io::SafetensorsFile expected_file(golden + "expected.safetensors");
+  const io::TensorView& expected_labels = expected_file.tensors().at("same.labels");
+  ASSERT_EQ(labels.pixels.size(), expected_labels.bytes);
+  EXPECT_EQ(std::memcmp(labels.pixels.data(), expected_labels.data, expected_labels.bytes), 0);
+  for (const auto& [options, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"output=back.zip", "expected Dataset, three digits and a name"},
+           {"output=Dataset003_Back.pth", "ends with .zip"},
+           {"nnunet.file_ending=.jpg", "expected .png, .bmp, .tif"},
+           {"nnunet.file_ending=.nii.gz", "nnunet.spacing=[1,1]"}}) {
+    const Outcome refused = shell(begin + options);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_NE(refused.err.find(expected), std::string::npos) << refused.err;
+  }
+}
+
 TEST(ModelsOfOthers, WhatIsNoneIsOneLineAndExitCodeTwo) {
   for (const char* name :
        {"cut.pt", "two_inputs.pt", "saving.pt", "image.nii.gz", ".", "no such.pt"}) {

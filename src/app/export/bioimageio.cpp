@@ -204,7 +204,7 @@ void write_bioimageio(const std::string& output,
   if (!inference::heads_of(model.config.at("task")).empty())
     throw ConfigError("format=bioimageio: " + model.path +
                       " has several outputs, expected a model of one");
-  const PackagePreprocessing before(model);
+  const PackagePreprocessing before(model, "bioimageio");
   const PackageOutput after(model);
   const PackageSides sides(model);
   const c10::InferenceMode inference_mode;

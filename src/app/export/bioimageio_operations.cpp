@@ -48,8 +48,10 @@ std::vector<double> numbers_of(const Node& map, const char* key) {
 /// Makes the operations of our transforms.
 class PreprocessingWords {
  public:
-  PreprocessingWords(const inference::LoadedModel& model, PackagePreprocessing& made)
-      : made_(made), x_key_(model.config.get<std::string>("task.x_key")) {
+  PreprocessingWords(const inference::LoadedModel& model,
+                     const std::string& format,
+                     PackagePreprocessing& made)
+      : made_(made), format_(format), x_key_(model.config.get<std::string>("task.x_key")) {
     axes_ = model.spatial_dims == 3 ? std::vector<std::string>{"z", "y", "x"}
                                     : std::vector<std::string>{"y", "x"};
     const Node& all = model.config.at("data.transforms");
@@ -57,9 +59,10 @@ class PreprocessingWords {
     if (list == nullptr || list->is_null()) list = &all.at("valid");
     for (const Node& transform : list->list) add(transform);
     if (!is_loaded_) {
-      throw ConfigError(fmt::format(
-          "format=bioimageio: the package has one input, but '{}' is made of several images",
-          x_key_));
+      throw ConfigError(
+          fmt::format("format={}: the package has one input, but '{}' is made of several images",
+                      format_,
+                      x_key_));
     }
   }
 
@@ -116,12 +119,13 @@ class PreprocessingWords {
     }
   }
 
-  [[noreturn]] static void refuse(const Node& transform, const std::string& why) {
+  [[noreturn]] void refuse(const Node& transform, const std::string& why) const {
     throw ConfigError(
-        fmt::format("format=bioimageio: the package can't say the transform {}: {}; expected "
+        fmt::format("format={}: the package can't say the transform {}: {}; expected "
                     "NormalizeIntensityd, "
                     "ScaleIntensityd, ScaleIntensityRanged, ScaleIntensityRangePercentilesd, "
                     "ShiftIntensityd, Clipd",
+                    format_,
                     printable(transform.get<std::string>("_target_")),
                     why));
   }
@@ -178,7 +182,7 @@ class PreprocessingWords {
   }
 
   PackagePreprocessing& made_;
-  std::string x_key_;
+  std::string format_, x_key_;
   bool is_loaded_ = false;
   std::vector<std::string> axes_;
 };
@@ -215,8 +219,9 @@ Node map_of(std::vector<std::pair<std::string, Node>> entries) {
   return map;
 }
 
-PackagePreprocessing::PackagePreprocessing(const inference::LoadedModel& model) {
-  PreprocessingWords(model, *this);
+PackagePreprocessing::PackagePreprocessing(const inference::LoadedModel& model,
+                                           const std::string& format) {
+  PreprocessingWords(model, format, *this);
 }
 
 PackageOutput::PackageOutput(const inference::LoadedModel& model) {

@@ -14,8 +14,8 @@ config::Node map_of(std::vector<std::pair<std::string, config::Node>> entries);
 
 /// The transforms of a model's input.
 struct PackagePreprocessing {
-  /// Throws: ConfigError naming a transform that has no counterpart.
-  explicit PackagePreprocessing(const inference::LoadedModel& model);
+  /// Throws: ConfigError naming the format, and a transform that has no counterpart.
+  PackagePreprocessing(const inference::LoadedModel& model, const std::string& format);
   config::Node operations = config::Node::make_list();
   std::vector<config::Node> transforms;  // ours, after the loading
 };

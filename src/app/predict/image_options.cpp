@@ -19,7 +19,7 @@ void expect_no_image_options(const PredictConfig& config, const std::string& why
       {"predict.frames", predict.frames != "apart"},
       {"predict.heads", !predict.heads.empty()},
       {"predict.postprocess", !predict.postprocess.list.empty()},
-      {"predict.original_grid", predict.original_grid},
+      {"predict.original_grid", predict.original_grid.value_or(false)},
       {"predict.measurements", predict.measurements},
       {"predict.contours", predict.contours != "none"},
       {"predict.dry_run", predict.dry_run},

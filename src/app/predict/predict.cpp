@@ -375,7 +375,8 @@ int predict(cli::Run run, const PredictConfig& config) {
   options.threshold = config.predict.threshold;
   options.temperature = config.predict.temperature_number();
   options.with_target = config.data.scores();
-  options.tracks_places = config.predict.original_grid;
+  options.tracks_places =
+      inference::keeps_file_grid(subject.first(), config.predict.original_grid);
   if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
   const std::vector<HeadPredictor> heads =
       inference::predictors_of(subject, config, config.predict.heads, options);

@@ -59,8 +59,37 @@ std::string bioimageio_description(const std::string& folder) {
   return found.size() == 1 ? found[0] : "";
 }
 
+std::string nnunet_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const auto is_model = [&](const fs::path& folder) {
+    return fs::is_regular_file(folder / "plans.json", ignored) &&
+           fs::is_regular_file(folder / "dataset.json", ignored);
+  };
+  if (!fs::is_directory(path, ignored)) {
+    const fs::path fold = fs::absolute(path, ignored).parent_path();
+    const bool is_fold = starts_with(fold.filename().string(), "fold_");
+    return is_fold && is_model(fold.parent_path()) ? fold.parent_path().string() : "";
+  }
+  if (is_model(path)) return path;
+  std::vector<std::string> found;  // DATASET/TRAINER__PLANS__CONFIGURATION
+  fs::recursive_directory_iterator entry(path, ignored);
+  for (; !ignored && entry != fs::recursive_directory_iterator(); entry.increment(ignored)) {
+    if (entry.depth() >= 1) entry.disable_recursion_pending();
+    if (entry->is_directory(ignored) && is_model(entry->path()))
+      found.push_back(entry->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  if (found.size() > 1) {
+    throw DataError(fmt::format(
+        "{}: {} models of nnU-Net, expected one of {}", path, found.size(), join(found, ", ")));
+  }
+  return found.empty() ? "" : found[0];
+}
+
 ModelKind kind_of(const std::string& path) {
   std::error_code ignored;
+  if (!nnunet_folder(path).empty()) return ModelKind::nnunet;
   if (std::filesystem::is_directory(path, ignored))
     return bioimageio_description(path).empty() ? ModelKind::bundle : ModelKind::bioimageio;
   if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return ModelKind::bioimageio;
@@ -71,6 +100,8 @@ ModelKind kind_of(const std::string& path) {
     for (const auto& [name, content] : files) {
       if (ends_with(name, "rdf.yaml") || ends_with(name, "bioimageio.yaml"))
         return ModelKind::bioimageio;
+      if (ends_with(name, "__2d/plans.json") || ends_with(name, "res/plans.json"))
+        return ModelKind::nnunet;
       if (ends_with(name, "/constants.pkl")) return ModelKind::torchscript;
       if (name.find("/data/aotinductor/") != std::string::npos) return ModelKind::aoti;
       if (ends_with(name, "configs/metadata.json") || ends_with(name, "configs/inference.json"))

@@ -12,11 +12,17 @@ enum class ModelKind {
   aoti,         // torch._inductor.aoti_compile_and_package
   onnx,
   bioimageio,  // a package of its zoo: a folder, a ZIP archive of one, or its description
-  bundle       // of MONAI: a folder, or a ZIP archive of one
+  bundle,      // of MONAI: a folder, or a ZIP archive of one
+  nnunet       // of nnU-Net: a folder of its results, a ZIP archive of one, or a fold's checkpoint
 };
 /// Finds the kind of a file. Throws: DataError for a ZIP archive that is truncated, and for a
 /// program of torch.export.
 ModelKind kind_of(const std::string& path);
+
+/// The folder of a trained model of nnU-Net, with plans.json and dataset.json: this one, or the
+/// only one below it; of a checkpoint in such a folder's fold_N that folder. "": there is none.
+/// Throws: DataError where several are below it.
+std::string nnunet_folder(const std::string& path);
 
 /// The file that describes the package in a folder (rdf.yaml, bioimageio.yaml, or the
 /// only NAME.bioimageio.yaml); "": there is none.

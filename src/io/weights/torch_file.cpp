@@ -144,8 +144,20 @@ class StateReader {
            starts_with(function, "torch._tensor._rebuild_");
   }
 
+  /// The value in a call that LibTorch's pickle_save puts around dicts and lists to keep the types
+  /// of their elements.
+  uint32_t untagged(uint32_t index) const {
+    while (function_of(at(index)) == "torch.jit._pickle.restore_type_tag") {
+      const Node& arguments = at(at(index).arguments);
+      if (arguments.kind != PickleKind::tuple || arguments.items.empty()) break;
+      index = arguments.items[0];  // made before the call
+    }
+    return index;
+  }
+
   /// The state dict at or below `index`, and its place.
   std::optional<uint32_t> state_in(uint32_t index, const std::string& prefix, int depth) {
+    index = untagged(index);
     if (depth > 3 || !is_dict(at(index)) || !seen_.insert(index).second) return std::nullopt;
     const std::vector<uint32_t>& items = at(index).items;
     std::map<std::string_view, uint32_t> dicts;
@@ -153,7 +165,7 @@ class StateReader {
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
       if (at(items[i]).kind != PickleKind::text || at(items[i]).text.size() > kMaxName) continue;
       has_tensor = has_tensor || is_tensor(at(items[i + 1]));
-      if (is_dict(at(items[i + 1]))) dicts[at(items[i]).text] = items[i + 1];
+      if (is_dict(at(untagged(items[i + 1])))) dicts[at(items[i]).text] = items[i + 1];
     }
     for (const char* name : kPlaces) {
       const auto found = dicts.find(name);

@@ -2,17 +2,31 @@
 // initialisation follow monai.networks.nets.DynUNet, so weights go both ways unchanged.
 #include <algorithm>
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "nn/blocks/dynunet_block.h"
 #include "nn/blocks/image_model.h"
+#include "nn/nnunet.h"
+#include "nn/weights.h"
 
 namespace cytra::nn {
 namespace {
 
-class DynUNet final : public ImageModel {
+/// A kernel with zeros around it.
+at::Tensor grown_kernel(const at::Tensor& kernel, const Sizes& size) {
+  std::vector<int64_t> more;  // the last axis first
+  for (std::size_t d = size.size(); d-- > 0;) {
+    const int64_t missing = (size[d] - kernel.size(static_cast<int64_t>(d) + 2)) / 2;
+    more.insert(more.end(), {missing, missing});
+  }
+  return at::constant_pad_nd(kernel, more);
+}
+
+class DynUNet final : public ImageModel, public NnunetModel {
  public:
   struct Options : ImageModelOptions {
     std::vector<Sizes> kernel_size, strides, upsample_kernel_size;
@@ -90,7 +104,8 @@ class DynUNet final : public ImageModel {
       }
     }
   };
-  explicit DynUNet(const Options& options) : ImageModel(options), strides_(options.strides) {
+  explicit DynUNet(const Options& options)
+      : ImageModel(options), options_(options), strides_(options.strides) {
     const Sizes& filters = *options.filters;
     const std::size_t last = strides_.size() - 1;
     UnetBlockOptions block{options.each(3),
@@ -139,7 +154,88 @@ class DynUNet final : public ImageModel {
   }
   std::vector<int64_t> divisor() const override { return product_of(strides_); }
 
+  /// PlainConvUNet has one kernel for a level's encoder and decoder, where here the decoder has
+  /// that of the level below: the larger of the two is taken, and the other filled up with zeros.
+  NnunetNetwork nnunet() const override {
+    if (options_.res_block)
+      throw ConfigError("format=nnunet: res_block=true, which nnU-Net's networks do not have");
+    const std::size_t levels = strides_.size();
+    NnunetArchitecture plan;
+    plan.spatial_dims = options_.spatial_dims;
+    plan.features.assign(options_.filters->begin(),
+                         options_.filters->begin() + static_cast<std::ptrdiff_t>(levels));
+    plan.blocks.assign(levels, 2);
+    plan.decoder_convs.assign(levels - 1, 2);
+    plan.kernels = options_.kernel_size;
+    plan.strides = strides_;
+    plan.conv_bias = options_.trans_bias;
+    plan.norm = norm_options(options_.norm_name);
+    plan.act = activation_options(options_.act_name);
+    for (std::size_t level = 0; level < levels; ++level) {
+      for (std::size_t d = 0; d < strides_[level].size(); ++d) {
+        const int64_t kernel = options_.kernel_size[level][d], stride = strides_[level][d];
+        if (kernel % 2 == 0 || (kernel - stride + 1) / 2 != (kernel - 1) / 2) {
+          throw ConfigError(
+              fmt::format("format=nnunet: a kernel of {} with a stride of {}, which nnU-Net pads "
+                          "otherwise; expected kernels of 3 with strides of 1 and 2, of 1 or 5 "
+                          "likewise",
+                          kernel,
+                          stride));
+        }
+        if (level + 1 < levels)
+          plan.kernels[level][d] = std::max(kernel, options_.kernel_size[level + 1][d]);
+      }
+    }
+    return nnunet_network(plan, nnunet_weights(plan));
+  }
+
  private:
+  std::map<std::string, at::Tensor> nnunet_weights(const NnunetArchitecture& plan) const {
+    const std::size_t last = strides_.size() - 1;
+    const std::map<std::string, at::Tensor> own = state_of(*this);
+    std::map<std::string, at::Tensor> weights;
+    const auto take = [&](const std::string& from, const std::string& to) {
+      for (auto tensor = own.lower_bound(from);
+           tensor != own.end() && starts_with(tensor->first, from);
+           ++tensor)
+        weights[to + tensor->first.substr(from.size())] = tensor->second;
+    };
+    const auto take_unit =
+        [&](const std::string& block, int64_t unit, const std::string& stage, std::size_t level) {
+          const std::string to = fmt::format("{}.convs.{}.", stage, unit - 1);
+          take(fmt::format("{}.conv{}.conv.", block, unit), to + "conv.");
+          take(fmt::format("{}.norm{}.", block, unit), to + "norm.");
+          at::Tensor& kernel = weights.at(to + "conv.weight");
+          kernel = grown_kernel(kernel, plan.kernels[level]);
+          if (plan.conv_bias)
+            weights[to + "conv.bias"] = at::zeros({kernel.size(0)}, kernel.options());
+        };
+    for (std::size_t level = 0; level <= last; ++level) {
+      const std::string block = level == 0      ? "input_block"
+                                : level == last ? "bottleneck"
+                                                : fmt::format("downsamples.{}", level - 1);
+      for (const int64_t unit : {1, 2})
+        take_unit(block, unit, fmt::format("encoder.stages.{}.0", level), level);
+    }
+    for (std::size_t i = 0; i < last; ++i) {
+      const std::size_t level = last - 1 - i;
+      const std::string up = fmt::format("upsamples.{}", i);
+      take(up + ".transp_conv.conv.", fmt::format("decoder.transpconvs.{}.", i));
+      for (const int64_t unit : {1, 2})
+        take_unit(up + ".conv_block", unit, fmt::format("decoder.stages.{}", i), level);
+      const std::string head = fmt::format("decoder.seg_layers.{}.", i);
+      take(level == 0 ? std::string("output_block.conv.conv.")
+                      : fmt::format("deep_supervision_heads.{}.conv.conv.", level - 1),
+           head);
+      if (weights.count(head + "weight") != 0) continue;  // else nothing has learned it
+      std::vector<int64_t> shape{out_channels(), plan.features[level]};
+      shape.resize(static_cast<std::size_t>(spatial_dims()) + 2, 1);
+      weights[head + "weight"] = at::zeros(shape);
+      weights[head + "bias"] = at::zeros({out_channels()});
+    }
+    return weights;
+  }
+
   /// The outputs of the finest `count` levels, the finest first: (N,K,[D,]H,W).
   std::vector<at::Tensor> outputs(const at::Tensor& image, std::size_t count) {
     std::vector<at::Tensor> skips, found(count);
@@ -154,6 +250,7 @@ class DynUNet final : public ImageModel {
     return found;
   }
 
+  Options options_;
   std::vector<Sizes> strides_;
   std::vector<std::shared_ptr<UnetBlock>> encoder_;
   std::vector<std::shared_ptr<UnetUpBlock>> decoder_;

@@ -12,6 +12,8 @@
 #include "config/registry.h"
 #include "nn/blocks/image_model.h"
 #include "nn/blocks/layers.h"
+#include "nn/nnunet.h"
+#include "nn/weights.h"
 
 namespace cytra::nn {
 namespace {
@@ -76,46 +78,8 @@ struct ResidualBlock final : Layer {
   std::shared_ptr<Activation> act_;
 };
 
-/// "torch.nn.modules.instancenorm.InstanceNorm3d" with its arguments -> [instancenorm3d, {...}].
-config::Node layer_of_plans(const config::Node& arguments, const std::string& key) {
-  const config::Node* const name = arguments.find_direct(key);
-  if (name == nullptr || name->is_null()) return {};
-  std::string kind = name->as<std::string>();
-  kind.erase(0, kind.rfind('.') + 1);
-  if (const std::size_t norm = kind.find("Norm"); norm != std::string::npos) kind.erase(norm);
-  config::Node layer = config::Node::make_map();
-  if (const config::Node* given = arguments.find_direct(key + "_kwargs"); given && given->is_map())
-    layer = *given;
-  layer.origin = name->origin;
-  layer.set("name", config::Node::make_string(kind));
-  return layer;
-}
-
-/// plans.json's description of the network of one configuration.
-config::Node architecture_of(const std::string& path, const std::string& configuration) {
-  const config::Node plans = config::load_yaml(path);
-  const config::Node* found = plans.at("configurations").find_direct(configuration);
-  for (int depth = 0; found != nullptr && found->find_direct("architecture") == nullptr; ++depth) {
-    const config::Node* parent = found->find_direct("inherits_from");
-    if (parent == nullptr || depth > 9) {
-      throw ConfigError(path + ": no architecture in '" + configuration +
-                        "'; expected plans of nnU-Net 2.5 or later");
-    }
-    found = plans.at("configurations").find_direct(parent->as<std::string>());
-  }
-  if (found == nullptr) {
-    const std::vector<std::string> known = plans.at("configurations").keys();
-    throw ConfigError(fmt::format("{}: no configuration '{}'; there are {}.{}",
-                                  path,
-                                  printable(configuration),
-                                  join(known, ", "),
-                                  suggestion(configuration, known)));
-  }
-  return found->at("architecture");
-}
-
 template <bool kResidual>
-class PlannedUNet final : public ImageModel {
+class PlannedUNet final : public ImageModel, public NnunetModel {
   static constexpr const char* kName = kResidual ? "ResidualEncoderUNet" : "PlainConvUNet";
   static constexpr const char* kBlocks = kResidual ? "n_blocks_per_stage" : "n_conv_per_stage";
 
@@ -208,44 +172,34 @@ class PlannedUNet final : public ImageModel {
       }
     }
     void take_plans() {
-      const config::Node architecture = architecture_of(*plans, configuration);
-      std::string name = architecture.get<std::string>("network_class_name");
-      name.erase(0, name.rfind('.') + 1);
-      if (name != kName) {
+      const config::Node found = nnunet_model(
+          nnunet_configuration(config::load_yaml(*plans), *plans, configuration), *plans);
+      if (const auto name = found.get<std::string>("_target_"); name != kName) {
         throw ConfigError(fmt::format("{}: '{}' is a {}; set model._target_ to it, not {}",
                                       *plans,
                                       configuration,
                                       printable(name),
                                       kName));
       }
-      const config::Node& arguments = architecture.at("arch_kwargs");
-      const std::string conv = arguments.get<std::string>("conv_op");
-      const int64_t dims = conv.find("3d") != std::string::npos ? 3 : 2;
-      if (dims != spatial_dims) {
+      if (const auto dims = found.get<int64_t>("spatial_dims"); dims != spatial_dims) {
         throw ConfigError(fmt::format(
             "{}: '{}' is {}D, spatial_dims is {}", *plans, configuration, dims, spatial_dims));
       }
-      n_stages = arguments.get<int64_t>("n_stages");
-      features_per_stage = arguments.get<Sizes>("features_per_stage");
-      blocks_per_stage = arguments.get<Sizes>(kBlocks);
-      n_conv_per_stage_decoder = arguments.get<Sizes>("n_conv_per_stage_decoder");
-      conv_bias = arguments.get<bool>("conv_bias", false);
-      kernel_sizes = rows(arguments.at("kernel_sizes"));
-      strides = rows(arguments.at("strides"));
-      norm_op = layer_of_plans(arguments, "norm_op");
-      nonlin = layer_of_plans(arguments, "nonlin");
-      const config::Node* drop = arguments.find_direct("dropout_op_kwargs");
-      dropout = drop != nullptr && drop->is_map() ? drop->get<double>("p", 0.5) : 0;
-    }
-    static std::vector<Sizes> rows(const config::Node& list) {
-      std::vector<Sizes> rows;
-      for (const config::Node& row : list.list)
-        rows.push_back(row.is_container() ? row.as<Sizes>() : Sizes{row.as<int64_t>()});
-      return rows;
+      n_stages = found.get<int64_t>("n_stages");
+      features_per_stage = found.get<Sizes>("features_per_stage");
+      blocks_per_stage = found.get<Sizes>(kBlocks);
+      n_conv_per_stage_decoder = found.get<Sizes>("n_conv_per_stage_decoder");
+      conv_bias = found.get<bool>("conv_bias");
+      kernel_sizes = found.get<std::vector<Sizes>>("kernel_sizes");
+      strides = found.get<std::vector<Sizes>>("strides");
+      norm_op = found.at("norm_op");
+      nonlin = found.at("nonlin");
+      dropout = found.get<double>("dropout");
     }
   };
 
-  explicit PlannedUNet(const Options& options) : ImageModel(options), strides_(*options.strides) {
+  explicit PlannedUNet(const Options& options)
+      : ImageModel(options), options_(options), strides_(*options.strides) {
     const StackStyle style{norm_options(options.norm_op),
                            activation_options(options.nonlin),
                            options.conv_bias,
@@ -309,6 +263,24 @@ class PlannedUNet final : public ImageModel {
   }
   std::vector<int64_t> divisor() const override { return product_of(strides_); }
 
+  NnunetNetwork nnunet() const override {
+    const Sizes& features = *options_.features_per_stage;
+    if (options_.stem_channels && *options_.stem_channels != features[0])
+      throw ConfigError("format=nnunet: stem_channels, expected those of stage 0");
+    return nnunet_network({kResidual,
+                           spatial_dims(),
+                           features,
+                           *options_.blocks_per_stage,
+                           options_.n_conv_per_stage_decoder,
+                           options_.kernel_sizes,
+                           strides_,
+                           options_.conv_bias,
+                           norm_options(options_.norm_op),
+                           activation_options(options_.nonlin),
+                           options_.dropout},
+                          state_of(*this));
+  }
+
  private:
   /// The finest output, and, with `all`, then the coarser ones.
   std::vector<at::Tensor> outputs(const at::Tensor& image, bool all) {
@@ -326,6 +298,7 @@ class PlannedUNet final : public ImageModel {
     return found;
   }
 
+  Options options_;
   std::vector<Sizes> strides_;
   bool deep_supervision_;
   std::shared_ptr<Sequence> stem_;

@@ -109,6 +109,11 @@ ScriptFile::ScriptFile(const std::string& path) : path_(path) {
       refuse_network(path, "a package of bioimage.io; expected the TorchScript in it");
     case io::ModelKind::bundle:
       refuse_network(path, "a MONAI bundle; expected TorchScript, as its models/model.ts");
+    case io::ModelKind::nnunet:
+      refuse_network(
+          path,
+          "a model of nnU-Net, which model=plain_conv_unet or residual_encoder_unet trains "
+          "on (model.plans)");
     case io::ModelKind::weights:
       break;
   }

@@ -17,11 +17,12 @@ std::vector<std::string> contour_choices();
 struct PredictOptions {
   std::string save = "auto", format = "auto", frames = "apart";
   double threshold = 0.5;
-  bool overlay = true, original_grid = false, measurements = false, resume = false, dry_run = false,
+  bool overlay = true, measurements = false, resume = false, dry_run = false,
        timer = false;
   config::Node postprocess, temperature;
   std::vector<std::string> heads;
   std::string contours = "none";
+  std::optional<bool> original_grid;
   std::optional<int64_t> max_detections, max_memory_mb;
   std::optional<std::string> prometheus, profiler;
   template <class V>
@@ -59,7 +60,7 @@ struct PredictOptions {
     v("original_grid",
       original_grid,
       "write results in the voxels of the file, not in those that the transforms (Spacingd, "
-      "Orientationd, crops) have made");
+      "Orientationd, crops) have made; null: only those of nnU-Net's models");
     v("measurements",
       measurements,
       "also write a table of the objects (labels) of each image: NAME.csv");

@@ -56,7 +56,7 @@ PredictPipeline::PredictPipeline(PredictRun run,
       scores_(scores),
       result_{inference::result_steps(predictor, run_.options.postprocess),
               run_.options.threshold,
-              run_.options.original_grid,
+              inference::keeps_file_grid(predictor.model(), run_.options.original_grid),
               scores != nullptr},
       outputs_(run_.options.outputs()),
       ready_(kReadAhead, quarter_of_memory()) {

@@ -1,0 +1,299 @@
+// NnunetPreprocessingd: nnU-Net's crop to what is not 0, normalization and resampling. Source:
+// nnunetv2 2.8.1: preprocessing.{preprocessors.default_preprocessor, cropping, normalization,
+// resampling}; skimage.transform.resize and scipy.ndimage.zoom, which those call.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <ATen/ATen.h>
+
+#include "base/strings.h"
+#include "config/registry.h"
+#include "data/transforms/pad_crop.h"
+#include "data/transforms/resample.h"
+#include "data/transforms/spatial_options.h"
+#include "data/transforms/spline.h"
+#include "data/transforms/voxel_frame.h"
+#include "ops/labels/fill_holes.h"
+
+namespace cytra::data::spatial {
+namespace {
+
+const std::vector<std::string> kNnunetSchemes{"ZScoreNormalization",
+                                              "CTNormalization",
+                                              "NoNormalization",
+                                              "RescaleTo01Normalization",
+                                              "RGBTo01Normalization"};
+constexpr double kLeastDivisor = 1e-8;
+
+class NnunetPreprocessingd final : public Transform {
+ public:
+  /// The arguments of resample_data_or_seg_to_shape, resample_torch_fornnunet and
+  /// resample_torch_simple.
+  struct Resampling {
+    int64_t order = 3, order_z = 0;
+    std::optional<bool> force_separate_z = false;
+    double separate_z_anisotropy_threshold = 3;
+    std::string mode = "linear", aniso_axis_mode = "nearest-exact";
+    template <class V>
+    void visit(V& v) {
+      v("is_seg", config::Unused{{"false"}}, "images are resampled");
+      v("order", order, "of the spline", 0, 5);
+      v("order_z", order_z, "along a coarse axis that is resampled by itself", 0, 5);
+      v("force_separate_z", force_separate_z, "null: whether one axis is that coarse");
+      v("separate_z_anisotropy_threshold",
+        separate_z_anisotropy_threshold,
+        "how many times as coarse as the finest");
+      v("mode", mode, "of resample_torch", {"linear", "nearest-exact"});
+      v("aniso_axis_mode",
+        aniso_axis_mode,
+        "of resample_torch along a coarse axis",
+        {"linear", "nearest-exact"});
+      v("num_threads", config::Unused{}, "as many as the program has");
+      v("device", config::Unused{}, "the CPU");
+      v("memefficient_seg_resampling", config::Unused{}, "it is for labels");
+    }
+  };
+  struct Options : KeyOptions {
+    std::vector<std::string> normalization_schemes;
+    std::vector<bool> use_mask_for_norm;
+    config::Node foreground_intensity_properties_per_channel = config::Node::make_map();
+    std::vector<double> spacing;
+    std::string resampling_fn_data = "resample_data_or_seg_to_shape";
+    Resampling resampling_fn_data_kwargs;
+    template <class V>
+    void visit(V& v) {
+      KeyOptions::visit(v);
+      v("normalization_schemes", normalization_schemes, "one per channel", config::required);
+      v("use_mask_for_norm",
+        use_mask_for_norm,
+        "ZScoreNormalization of what is not 0 alone, per channel; []: of all");
+      v("foreground_intensity_properties_per_channel",
+        foreground_intensity_properties_per_channel,
+        "of CTNormalization: {\"0\": {mean, std, percentile_00_5, percentile_99_5}}");
+      v("spacing",
+        spacing,
+        "millimetres between voxels, (Z,)Y,X, to resample to; []: images are not resampled");
+      v("resampling_fn_data",
+        resampling_fn_data,
+        "how",
+        {"resample_data_or_seg_to_shape", "resample_torch_fornnunet", "resample_torch_simple"});
+      v("resampling_fn_data_kwargs", resampling_fn_data_kwargs, "its arguments");
+    }
+    void check() const {
+      for (const std::string& scheme : normalization_schemes) {
+        if (std::find(kNnunetSchemes.begin(), kNnunetSchemes.end(), scheme) != kNnunetSchemes.end())
+          continue;
+        throw ConfigError(fmt::format("normalization_schemes: there is no '{}', expected {}.{}",
+                                      printable(scheme),
+                                      join(kNnunetSchemes, ", "),
+                                      suggestion(scheme, kNnunetSchemes)));
+      }
+      const std::size_t channels = normalization_schemes.size();
+      if (!use_mask_for_norm.empty() && use_mask_for_norm.size() != channels) {
+        throw ConfigError(
+            fmt::format("use_mask_for_norm: {} entries, expected {}, as in "
+                        "normalization_schemes",
+                        use_mask_for_norm.size(),
+                        channels));
+      }
+      for (const double side : spacing)
+        if (!(side > 0)) throw ConfigError("spacing: expected positive numbers");
+    }
+  };
+  explicit NnunetPreprocessingd(const Options& options) : options_(options) {
+    for (std::size_t c = 0; c < options.normalization_schemes.size(); ++c) {
+      if (options.normalization_schemes[c] != "CTNormalization") {
+        ranges_.emplace_back();
+        continue;
+      }
+      const config::Node& found =
+          options.foreground_intensity_properties_per_channel.at(std::to_string(c));
+      ranges_.push_back({found.get<double>("mean"),
+                         found.get<double>("std"),
+                         found.get<double>("percentile_00_5"),
+                         found.get<double>("percentile_99_5")});
+    }
+  }
+
+  void apply(Sample& sample, Rng&) const override {
+    options_.for_each(sample, [&](const at::Tensor& image, std::size_t, auto& geometry) {
+      if (static_cast<std::size_t>(image.size(0)) != ranges_.size()) {
+        throw DataError(fmt::format("{} channels, expected {}, as normalization_schemes has",
+                                    image.size(0),
+                                    ranges_.size()));
+      }
+      const at::Tensor is_inside = image.ne(0).any(0);
+      const auto dims = static_cast<std::size_t>(image.dim() - 1);
+      std::vector<int64_t> start, size;
+      for (std::size_t d = 0; d < dims; ++d) {
+        at::Tensor line = is_inside;
+        for (auto other = static_cast<int64_t>(dims) - 1; other >= 0; --other)
+          if (other != static_cast<int64_t>(d)) line = line.any(other);
+        const at::Tensor places = line.nonzero().flatten();
+        start.push_back(places.numel() == 0 ? 0 : places[0].template item<int64_t>());
+        size.push_back(places.numel() == 0
+                           ? image.size(static_cast<int64_t>(d) + 1)
+                           : places[-1].template item<int64_t>() + 1 - start.back());
+      }
+      const at::Tensor cropped = normalized(crop(image.to(at::kFloat), start, size),
+                                            crop(is_inside.unsqueeze(0), start, size));
+      const at::Tensor result = resampled(cropped, geometry);
+      std::vector<double> scale, shift;
+      for (std::size_t d = 0; d < dims; ++d) {
+        scale.push_back(static_cast<double>(size[d]) /
+                        static_cast<double>(result.size(static_cast<int64_t>(d) + 1)));
+        shift.push_back(static_cast<double>(start[d]) + scale.back() / 2 - 0.5);
+      }
+      move_voxels(geometry, scale, shift);
+      return result;
+    });
+  }
+
+ private:
+  struct Range {
+    double mean = 0, std = 1, lower = 0, upper = 0;
+  };
+
+  at::Tensor normalized(at::Tensor image, const at::Tensor& is_inside) const {
+    image = image.contiguous();
+    at::Tensor mask;
+    for (std::size_t c = 0; c < ranges_.size(); ++c) {
+      const std::string& scheme = options_.normalization_schemes[c];
+      at::Tensor channel = image[static_cast<int64_t>(c)];
+      if (scheme == "ZScoreNormalization") {
+        const bool is_masked = !options_.use_mask_for_norm.empty() && options_.use_mask_for_norm[c];
+        if (is_masked && !mask.defined()) {
+          ops::FillHoles fill;
+          fill.connectivity = 1;
+          mask = fill(is_inside.to(at::kByte))[0].gt(0);
+        }
+        const at::Tensor values =
+            (is_masked ? channel.masked_select(mask) : channel.flatten()).to(at::kDouble);
+        if (values.numel() == 0) continue;
+        const double mean = values.mean().item<double>();
+        const double std = std::max(values.std(/*unbiased=*/false).item<double>(), kLeastDivisor);
+        const at::Tensor scaled = (channel - mean) / std;
+        channel.copy_(is_masked ? at::where(mask, scaled, channel) : scaled);
+      } else if (scheme == "CTNormalization") {
+        const Range& range = ranges_[c];
+        channel.clamp_(range.lower, range.upper)
+            .sub_(range.mean)
+            .div_(std::max(range.std, kLeastDivisor));
+      } else if (scheme == "RescaleTo01Normalization") {
+        channel.sub_(channel.min());
+        channel.div_(channel.max().clamp_min(kLeastDivisor));
+      } else if (scheme == "RGBTo01Normalization") {
+        if (channel.min().item<float>() < 0 || channel.max().item<float>() > 255)
+          throw DataError(
+              "RGBTo01Normalization: values beyond 0 and 255, expected colours of 8 bits");
+        channel.div_(255);
+      }
+    }
+    return image;
+  }
+
+  at::Tensor resampled(const at::Tensor& image, const io::Geometry& geometry) const {
+    if (options_.spacing.empty()) return image;
+    const auto dims = static_cast<std::size_t>(image.dim() - 1);
+    if (options_.spacing.size() != dims) {
+      throw DataError(fmt::format(
+          "{} spatial dimensions, spacing has {} numbers", dims, options_.spacing.size()));
+    }
+    std::vector<double> now;
+    std::vector<int64_t> size;
+    for (std::size_t d = 0; d < dims; ++d) {
+      now.push_back(geometry.spacing_um[3 - dims + d] / 1000);
+      if (!(now[d] > 0)) {
+        throw DataError(
+            "nnU-Net resamples to the spacing that it learned, and the file does not "
+            "have the distance between voxels");
+      }
+      size.push_back(std::llrint(now[d] / options_.spacing[d] *
+                                 static_cast<double>(image.size(static_cast<int64_t>(d) + 1))));
+      if (size.back() < 1 || size.back() > 1'000'000) {
+        throw DataError(
+            fmt::format("{} voxels of {:.6g} mm would become {} of {:.6g} mm; expected "
+                        "millimetres in both",
+                        image.size(static_cast<int64_t>(d) + 1),
+                        now[d],
+                        size.back(),
+                        options_.spacing[d]));
+      }
+    }
+    if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
+    const std::optional<std::size_t> coarse = coarse_axis(now);
+    const Resampling& how = options_.resampling_fn_data_kwargs;
+    const bool is_spline = options_.resampling_fn_data == "resample_data_or_seg_to_shape";
+    if (!coarse)
+      return is_spline ? zoomed(image, size, how.order) : interpolated(image, size, how.mode);
+    // Planes first, then the coarse axis.
+    const auto axis = static_cast<int64_t>(*coarse) + 1;
+    std::vector<int64_t> plane = size;
+    plane.erase(plane.begin() + static_cast<std::ptrdiff_t>(*coarse));
+    std::vector<at::Tensor> planes;
+    for (const at::Tensor& one : image.unbind(axis))
+      planes.push_back(is_spline ? zoomed(one, plane, how.order)
+                                 : interpolated(one, plane, how.mode));
+    const at::Tensor stack = at::stack(planes, axis);
+    if (stack.size(axis) == size[*coarse]) return stack;
+    return is_spline
+               ? sample_spline(stack, zoom_matrix(stack, size), size, how.order_z, "border", false)
+               : interpolated(stack, size, how.aniso_axis_mode);
+  }
+
+  /// The axis that is resampled by itself.
+  std::optional<std::size_t> coarse_axis(const std::vector<double>& now) const {
+    const Resampling& how = options_.resampling_fn_data_kwargs;
+    const bool is_simple = options_.resampling_fn_data == "resample_torch_simple";
+    if (now.size() != 3 || is_simple || !how.force_separate_z.value_or(true)) return {};
+    for (const std::vector<double>* spacing : {&now, &options_.spacing}) {
+      const auto [least, most] = std::minmax_element(spacing->begin(), spacing->end());
+      if (!how.force_separate_z && *most / *least <= how.separate_z_anisotropy_threshold) continue;
+      if (std::count(spacing->begin(), spacing->end(), *most) != 1) return {};
+      return static_cast<std::size_t>(most - spacing->begin());
+    }
+    return {};
+  }
+
+  /// From a voxel of the result to one of the image, both counted from their first one.
+  static at::Tensor zoom_matrix(const at::Tensor& image, const std::vector<int64_t>& size) {
+    const auto dims = static_cast<int64_t>(size.size());
+    at::Tensor matrix = at::eye(dims + 1, at::kDouble);
+    for (int64_t d = 0; d < dims; ++d) {
+      const double scale = static_cast<double>(image.size(d + 1)) /
+                           static_cast<double>(size[static_cast<std::size_t>(d)]);
+      matrix[d][d] = scale;
+      matrix[d][dims] = scale / 2 - 0.5;
+    }
+    return matrix;
+  }
+
+  /// skimage.transform.resize(mode="edge", anti_aliasing=False) of each channel, whose result stays
+  /// within the channel's values.
+  static at::Tensor zoomed(const at::Tensor& image,
+                           const std::vector<int64_t>& size,
+                           int64_t order) {
+    if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
+    const at::Tensor result =
+        sample_spline(image, zoom_matrix(image, size), size, order, "border", false);
+    std::vector<int64_t> shape(static_cast<std::size_t>(image.dim()), 1);
+    shape[0] = -1;
+    const at::Tensor flat = image.flatten(1);
+    return result.clamp(flat.amin(1).view(shape), flat.amax(1).view(shape));
+  }
+
+  static at::Tensor interpolated(const at::Tensor& image,
+                                 const std::vector<int64_t>& size,
+                                 const std::string& mode) {
+    if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
+    return resize(image, size, mode == "linear" ? "bilinear" : mode, /*align_corners=*/false);
+  }
+
+  Options options_;
+  std::vector<Range> ranges_;
+};
+CYTRA_REGISTER(Transform, NnunetPreprocessingd, "NnunetPreprocessingd");
+
+}  // namespace
+}  // namespace cytra::data::spatial

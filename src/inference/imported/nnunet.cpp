@@ -1,0 +1,171 @@
+#include "inference/imported/nnunet.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "base/warn_once.h"
+#include "nn/nnunet.h"
+
+namespace cytra::inference {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+/// The labels of dataset.json: how many channels the network has, and their names.
+struct NnunetLabels {
+  bool are_regions = false;
+  std::vector<std::string> names;  // of the classes from 1 on, or of the regions
+
+  explicit NnunetLabels(const Node& dataset) {
+    std::vector<std::pair<int64_t, std::string>> found;
+    for (const auto& [name, value] : dataset.at("labels").map) {
+      if (name == "ignore") continue;
+      const bool is_list = value.kind == config::Kind::list;
+      are_regions = are_regions || (is_list && value.list.size() > 1);
+      const int64_t number =
+          is_list && !value.list.empty() ? value.list[0].as<int64_t>() : value.as<int64_t>();
+      if (number != 0 || (is_list && value.list.size() > 1)) found.emplace_back(number, name);
+    }
+    if (!are_regions) std::sort(found.begin(), found.end());
+    for (const auto& [number, name] : found) names.push_back(name);
+  }
+  int64_t channels() const { return static_cast<int64_t>(names.size()) + (are_regions ? 0 : 1); }
+};
+
+/// The configuration, by the name of the folder.
+std::string configuration_of(const fs::path& folder, const Node& plans) {
+  const std::string name = folder.filename().string();
+  const std::vector<std::string> known = plans.at("configurations").keys();
+  const std::string last =
+      name.substr(name.rfind("__") == std::string::npos ? 0 : name.rfind("__") + 2);
+  if (std::find(known.begin(), known.end(), last) != known.end()) return last;
+  if (known.size() == 1) return known[0];
+  throw ConfigError(fmt::format(
+      "{}: a folder that does not say which configuration its network is of; expected a name such "
+      "as nnUNetTrainer__nnUNetPlans__{}",
+      folder.string(),
+      known.empty() ? "2d" : known[0]));
+}
+
+/// The value of each axis of the image, from values in the network's order.
+Node turned_back(const Node& values, const std::vector<int64_t>& order) {
+  if (order.empty()) return values;
+  Node turned = values;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    turned.list[static_cast<std::size_t>(order[i])] = values.list.at(i);
+  return turned;
+}
+
+}  // namespace
+
+std::vector<std::string> nnunet_checkpoints(const std::string& folder) {
+  for (const char* name : {"checkpoint_final.pth", "checkpoint_best.pth"}) {
+    std::vector<std::string> found;
+    for (int fold = 0; fold < 100; ++fold) {
+      const fs::path file = fs::path(folder) / fmt::format("fold_{}", fold) / name;
+      if (fs::exists(file)) found.push_back(file.string());
+    }
+    if (const fs::path all = fs::path(folder) / "fold_all" / name; found.empty() && fs::exists(all))
+      found.push_back(all.string());
+    if (!found.empty()) return found;
+  }
+  throw DataError(folder + ": no fold_0/checkpoint_final.pth, the weights of a model of nnU-Net");
+}
+
+NnunetModelFile read_nnunet(const std::string& checkpoint) {
+  const fs::path folder = fs::path(checkpoint).parent_path().parent_path();
+  const std::string plans_file = (folder / "plans.json").string();
+  const Node plans = config::load_yaml(plans_file);
+  const Node dataset = config::load_yaml((folder / "dataset.json").string());
+  const std::string name = configuration_of(folder, plans);
+  const Node configuration = nn::nnunet_configuration(plans, plans_file, name);
+  const Node* previous = configuration.find_direct("previous_stage");
+  if (previous != nullptr && !previous->is_null()) {
+    throw ConfigError(fmt::format(
+        "{}: '{}' takes the result of '{}' beside the image, and cascades are not run here; "
+        "expected 2d, 3d_lowres or 3d_fullres",
+        plans_file,
+        printable(name),
+        printable(previous->as<std::string>())));
+  }
+  const NnunetLabels labels(dataset);
+  const Node* channels = dataset.find_direct("channel_names");
+  if (channels == nullptr) channels = &dataset.at("modality");
+  Node model = nn::nnunet_model(configuration, plans_file);
+  model.set("in_channels", Node::make_integer(static_cast<int64_t>(channels->map.size())));
+  model.set("out_channels", Node::make_integer(labels.channels()));
+  const bool is_planar = model.get<int64_t>("spatial_dims") == 2;
+
+  NnunetModelFile file;
+  const auto reader = plans.get<std::string>("image_reader_writer", "SimpleITKIO");
+  const bool are_planes = reader == "NaturalImage2DIO";
+  auto order = plans.get<std::vector<int64_t>>("transpose_forward", {0, 1, 2});
+  std::vector<int64_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted != std::vector<int64_t>{0, 1, 2})
+    throw ConfigError(plans_file + ": transpose_forward, expected an order of 0, 1, 2");
+  if (!is_planar && order != sorted) file.order = order;
+
+  Node args = Node::make_map();
+  args.set("roi_size", turned_back(configuration.at("patch_size"), file.order));
+  args.set("overlap", Node::make_real(0.5));
+  args.set("mode", Node::make_string("nnunet"));
+  args.set("spacing", Node::make_string("even"));
+  Node spacing = configuration.at("spacing");
+  if (is_planar && !are_planes) {  // planes of volumes, across the network's first axis
+    if (order[1] > order[2])
+      throw ConfigError(plans_file + ": transpose_forward, expected planes that are not turned");
+    args.set("spatial_dim", Node::make_integer(order[0]));
+    spacing.list.insert(spacing.list.begin() + order[0], Node::make_real(0));
+  } else {
+    spacing = turned_back(spacing, file.order);
+  }
+  if (are_planes || reader == "Tiff3DIO") {
+    // Their spacing is 1, or that of a file beside them.
+    if (reader == "Tiff3DIO")
+      warn_once(checkpoint + ": images are taken to have the spacing that the model learned");
+    spacing = Node::make_list();
+  }
+
+  Node process = Node::make_map();
+  process.set("_target_", Node::make_string("NnunetPreprocessingd"));
+  process.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
+  for (const char* key : {"normalization_schemes",
+                          "use_mask_for_norm",
+                          "resampling_fn_data",
+                          "resampling_fn_data_kwargs"})
+    process.set(key, configuration.at(key));
+  for (const char* key : {"foreground_intensity_properties_per_channel",
+                          "foreground_intensity_properties_by_modality"}) {
+    if (const Node* found = plans.find_direct(key))
+      process.set("foreground_intensity_properties_per_channel", *found);
+  }
+  process.set("spacing", std::move(spacing));
+  Node load = Node::make_map();
+  load.set("_target_", Node::make_string("LoadImaged"));
+  load.set("keys", Node::make_list(std::vector<std::string>{"raw", "seg"}));
+  load.set("spatial_dims", Node::make_integer(are_planes ? 2 : 3));
+  Node transforms = Node::make_map(), data = Node::make_map(), task = Node::make_map();
+  transforms.set("valid", Node::make_list(std::vector<Node>{std::move(load), std::move(process)}));
+  data.set("transforms", std::move(transforms));
+  task.set("x_key", Node::make_string("raw"));
+  task.set("y_key", Node::make_string("seg"));
+  task.set("num_classes", Node::make_integer(labels.channels()));
+  task.set("multilabel", Node::make_boolean(labels.are_regions));
+  task.set("class_names", Node::make_list(labels.names));
+  task.set("model", std::move(model));
+  task.set("inference_args", std::move(args));
+  task.set("original_grid", Node::make_boolean(true));
+  file.config = Node::make_map();
+  file.config.set("task", std::move(task));
+  file.config.set("data", std::move(data));
+  file.config.set("patch_shape", Node::make_list());  // so that predict's windows stay nnU-Net's
+  return file;
+}
+
+}  // namespace cytra::inference
