@@ -86,7 +86,7 @@ with tempfile.TemporaryDirectory() as folder:
         there = there[1:] - there[:1] if there.shape[0] == 2 else there
         off = []
         # nnU-Net's windows: their places, their size, and the same weights where they overlap.
-        windows = ["inference_args.spacing=even", "inference_args.overlap=0.5", "inference_args.mode=nnunet"]
+        windows = ["inference_args.spacing=even", "inference_args.overlap=0.5", "inference_args.mode=nnunet", "inference_args.roi_size=null"]
         for model_path, args in ((checkpoint, windows), (archive, [])):
             out = folder / f"{name}_{len(off)}"
             run("predict", f"checkpoint.ckpt_path={model_path}", f"data.path={image}", f"paths.output_dir={out}", "predict.format=npy",
