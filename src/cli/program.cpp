@@ -18,6 +18,7 @@
 #include "base/escape.h"
 #include "base/expect_threads.h"
 #include "base/files.h"
+#include "base/json_log.h"
 #include "base/log.h"
 #include "base/memory_fault.h"
 #include "base/nan_sign.h"
@@ -272,7 +273,7 @@ int run_throwing(const Program& program, int argc, char** argv) {
     apply_hydra(root);
     const int code = load_engine<const Run>(arguments.entry.c_str())(
         make_run(program, arguments, std::move(composition)));
-    if (arguments.check && code == 0) print("ok\n");
+    if (arguments.check && code == 0) print(arguments.json ? "{\"ok\":true}\n" : "ok\n");
     return code;
   }
   return 0;
@@ -375,6 +376,8 @@ int run(const Program& program, int argc, char** argv) {
                                   // end of the process
   std::set_terminate(end_program);
   explain_memory_faults();
+  const auto asks_for_json = [](std::string_view word) { return word == "--json-messages"; };
+  if (std::any_of(argv, argv + argc, asks_for_json)) log::set_json();  // for its mistakes, too
   try {
     const int code = run_throwing(program, argc, argv);
     const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
