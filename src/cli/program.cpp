@@ -225,7 +225,8 @@ int run_throwing(const Program& program, int argc, char** argv) {
     return 0;
   }
   if (!arguments.describe.empty() || arguments.schema) {
-    DescribeRequest request{program.name, arguments.describe, arguments.schema.has_value(), ""};
+    DescribeRequest request{
+        program.name, arguments.describe, arguments.schema.has_value(), arguments.json, ""};
     if (arguments.schema) request.what = *arguments.schema;
     load_engine<DescribeRequest>("cytra_describe")(request);
     print(request.text);
@@ -336,23 +337,23 @@ void Results::add(const std::string& key, config::Node value) {
   entries_.emplace_back(key, std::move(value));
 }
 
+void Results::add_item(const std::string& key, const std::string& value) {
+  if (!json_) return add(key, value);
+  const auto has_key = [&](const auto& entry) { return entry.first == key; };
+  auto list = std::find_if(entries_.begin(), entries_.end(), has_key);
+  if (list == entries_.end()) list = entries_.insert(list, {key, Node::make_list()});
+  list->second.list.push_back(Node::make_string(is_utf8(value) ? value : escaped(value)));
+}
+
 void Results::add(const std::string& key, double value) {
   add(key, Node::make_real(without_nan_sign(value)));
 }
 
-void Results::print() const {
+std::string Results::text() const {
   std::string text;
   if (json_) {
     config::Node object = config::Node::make_map();
-    for (const auto& [key, value] : entries_) {
-      config::Node* present = object.find(key);
-      if (present == nullptr) {
-        object.set(key, value);
-      } else {  // a second value turns the entry into a list
-        if (present->kind != config::Kind::list) *present = Node::make_list({*present});
-        present->list.push_back(value);
-      }
-    }
+    for (const auto& [key, value] : entries_) object.set(key, value);
     text = config::to_plain_json(std::move(object)) + "\n";
   } else {
     for (const auto& [key, value] : entries_) {
@@ -364,7 +365,11 @@ void Results::print() const {
               "\n";
     }
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  return text;
+}
+
+void Results::print() const {
+  cli::print(text());
   std::fflush(stdout);
 }
 

@@ -127,6 +127,8 @@ def check_protocol(server):
 def check_work(server, folder):
     data = server.call("describe", path="samples")["structuredContent"]
     expect(data["splits"]["train"]["raw"]["images"] == 3 and data["problems"] == [], data)
+    image = next((folder / "samples/images").iterdir()).relative_to(folder)
+    expect(server.call("describe", path=str(image))["structuredContent"]["shape"] == [1, 1, 64, 64], "describe an image")
     expect("trainer.max_epochs" in text_of(server.call("describe", name="trainer.max_epochs")), "describe a name")
     expect(server.call("check", overrides=SMALL)["structuredContent"] == {"ok": True}, "check")
     expect_refused(server.call("check", overrides=[*SMALL, "trainer.max_epoch=3"]), "max_epochs", "exit code 2")
@@ -144,8 +146,11 @@ def check_work(server, folder):
     report = server.call("report", folder="run")["structuredContent"]
     expect(report["program"] == "train" and "best" in report and report["epochs"][-1]["epoch"] == 2, report)
 
+    model = server.call("describe", path="run/checkpoints/best.ckpt")["structuredContent"]
+    expect(model["model"] == "DynUNet" and model["parameters"] > 100, model)
+
     masks = server.call("predict", meta=MODERN, checkpoint="run/checkpoints/last.ckpt", path="samples/test.csv", output="masks")
-    expect(masks["structuredContent"]["prediction"] and masks["resultType"] == "complete", masks)
+    expect(len(masks["structuredContent"]["prediction"]) == 2 and masks["resultType"] == "complete", masks)
     expect(all((folder / path).is_file() for path in masks["structuredContent"]["prediction"]), masks)
 
 
@@ -172,7 +177,7 @@ def check_borders(server, folder, outside):
 def check_readable(folder, outside):
     server = Server(folder, "--read", str(outside / "samples"))
     masks = server.call("predict", meta=MODERN, checkpoint="run/checkpoints/last.ckpt", path=str(outside / "samples/test.csv"), output="masks3")
-    expect(masks["structuredContent"]["prediction"], masks)
+    expect(len(masks["structuredContent"]["prediction"]) == 2, masks)
     expect_refused(server.call("predict", meta=MODERN, checkpoint="run/checkpoints/last.ckpt", path=str(outside / "samples/test.csv"),
                                output=str(outside / "samples/masks")), "outside")  # fmt: skip
     expect(server.close() == 0, "exit code")
