@@ -198,6 +198,7 @@ bool Borders::enforce() const {
        {"/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/run", "/sys"})
     landlock::allow(ruleset, folder, landlock::kRead);
   for (const std::string& folder : own) landlock::allow(ruleset, folder, landlock::kRead);
+  landlock::allow(ruleset, "/dev/shm", all);    // memory that processes of a training share
   for (const char* folder : {"/dev", "/proc"})  // /dev/null, GPUs
     landlock::allow(
         ruleset, folder, landlock::kReadFile | landlock::kReadFolder | landlock::kWriteFile);
