@@ -151,6 +151,8 @@ void Borders::expect_in(const std::vector<std::string>& folders, const std::stri
 
 void Borders::expect_within(const std::string& path) const {
   expect_in({folder_}, path);
+  if (fs::path(path).is_absolute() && without_links(path) == folder_)  // runs get FOLDER-1 then
+    throw ConfigError(fmt::format("{}: expected a path below it", path));
 }
 
 void Borders::expect_readable(const std::string& path) const {

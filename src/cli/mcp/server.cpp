@@ -141,8 +141,9 @@ class Server {
     const Json message = Json::parse(line, nullptr, false);
     if (message.is_discarded()) return refuse(Json(), {kNoJson, "the line is not JSON"});
     const Json none = Json::object(), &object = message.is_object() ? message : none;
-    const Json id = object.value("id", Json()), method = object.value("method", Json()),
-               params = object.value("params", none);
+    const Json id = object.value("id", Json()), method = object.value("method", Json());
+    Json params = object.value("params", Json());
+    if (params.is_null()) params = none;
     const bool has_id = id.is_string() || id.is_number_integer();
     if (object.value("jsonrpc", Json()) != "2.0" || !method.is_string() || !params.is_object() ||
         has_id != object.contains("id")) {
