@@ -11,6 +11,7 @@
 
 #include "base/append_file.h"
 #include "base/escape.h"
+#include "base/json_log.h"
 #include "base/strings.h"
 
 namespace cytra::log {
@@ -21,6 +22,10 @@ std::mutex mutex;
 std::FILE* file = nullptr;
 bool is_closed = false;  // stderr is a pipe that nobody reads any more
 
+const char* name_of(Level level) {
+  constexpr const char* names[] = {"error", "warning", "info", "debug"};
+  return names[static_cast<std::size_t>(level)];
+}
 const char* prefix(Level level) {
   return level == Level::error ? "error: " : level == Level::warn ? "warning: " : "";
 }
@@ -75,6 +80,10 @@ void write(Level level, std::string_view line) {
   to_file(level, fitting);
   if (!shows(level) || is_closed) return;
   const bool coloured = has_colour() && *colour(level) != 0;
+  if (is_json()) {
+    return write_json(fmt::format(
+        R"({{"event":"message","level":"{}","text":{}}})", name_of(level), json_quote(fitting)));
+  }
   std::string text;
   if (has_colour()) text += "\r\033[K";  // a progress line may be there
   text += coloured ? colour(level) : "";

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "base/json_log.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -18,6 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kRedraw_s = 0.1;                    // on a terminal
+constexpr double kEvent_s = 0.5;                     // as JSON
 constexpr double kMemory_s = 10;                     // which the rate covers
 constexpr double kFirstStage_s = 0.5, kStage_s = 1;  // on a terminal
 constexpr std::size_t kBar = 20, kShortestBar = 8;
@@ -30,6 +32,23 @@ std::size_t terminal_width() {
 
 double seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
+}
+
+/// The line as an object of JSON. `is_part`: of the work that another label counts.
+std::string json_of(const ProgressLine& line, bool is_part) {
+  std::string object = fmt::format(R"({{"event":"progress","label":{},"done":{},"total":{})",
+                                   log::json_quote(escaped(line.label)),
+                                   line.done,
+                                   line.total < 0 ? "null" : std::to_string(line.total));
+  if (line.rate > 0) object += fmt::format(R"(,"per_second":{:.6g})", line.rate);
+  if (line.left_s >= 0) object += fmt::format(R"(,"left_s":{:.3f})", line.left_s);
+  if (!line.note.empty()) object += R"(,"note":)" + log::json_quote(escaped(line.note));
+  if (is_part) object += R"(,"is_part":true)";
+  return object + "}";
+}
+
+bool draws_on_terminal() {
+  return log::has_colour() && !log::is_json();
 }
 
 }  // namespace
@@ -69,7 +88,7 @@ Progress::Progress(std::string label, int64_t total, int64_t start)
       start_(start),
       done_(start),
       rated_(start),
-      terminal_(log::has_colour()),
+      terminal_(draws_on_terminal()),
       begin_(Clock::now()),
       shown_(terminal_ ? Time() : begin_),  // on a terminal the first line is shown at once
       rated_at_(begin_) {}
@@ -82,12 +101,15 @@ bool Progress::is_due(Time now, int64_t done, int64_t total) const {
   const ProgressStyle& style = progress_style();
   if (finished_ || style.refresh_rate == 0 || !log::shows(log::Level::info)) return false;
   const double since = seconds(now - shown_);
+  if (log::is_json()) return done == total || since >= kEvent_s;
   if (!terminal_) return since >= style.line_interval_s;
   return done == total || (since >= kRedraw_s && done % style.refresh_rate == 0);
 }
 
 void Progress::show(Time now, const ProgressLine& line) {
+  const bool is_part = line.label != label_;
   shown_ = now;
+  if (log::is_json()) return log::write_json(json_of(line, is_part));
   if (!terminal_) return log::info("{}", line.text(0));
   std::fprintf(stderr, "\r\033[K%s", line.text(terminal_width() - 1).c_str());
   std::fflush(stderr);
@@ -134,7 +156,7 @@ void Progress::finish() {
   if (draws) std::fputs(progress_style().leave ? "\n" : "\r\033[K", stderr);
 }
 
-Spinner::Spinner(std::string label) : label_(std::move(label)), terminal_(log::has_colour()) {
+Spinner::Spinner(std::string label) : label_(std::move(label)), terminal_(draws_on_terminal()) {
   if (log::shows(log::Level::info) && progress_style().refresh_rate > 0)
     thread_ = std::thread([this] { show_while_it_lasts(); });
 }

@@ -23,7 +23,7 @@ constexpr Line lines[] = {
     {"--explain KEY", "every file and override that set KEY, in order"},
     {"--diff FILE", "compare with another configuration, or with a run's folder"},
     {"--check", "find every mistake in the configuration; start nothing"},
-    {"--describe NAME", "the options of a component (DynUNet), a group or a key"},
+    {"--describe NAME", "the options of a component (DynUNet), a group or a key; what a file is"},
     {"--schema [GROUP]", "JSON schema of the primary config, or of a group's files"},
     {"-m, --multirun", "a job for each combination of values: key=1,2"},
     {"-cd, --config-dir DIR", "also look for configs in DIR"},
@@ -33,6 +33,7 @@ constexpr Line lines[] = {
     {"-q, --quiet", "warnings and errors only"},
     {"-v, --verbose", "more messages"},
     {"--json", "results on stdout as one JSON object"},
+    {"--json-messages", "messages and progress on stderr as JSON, an object a line"},
     {"--version", "version"},
     {"-h, --help", "this text"},
 };
@@ -171,6 +172,7 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   app.add_flag("-q,--quiet", arguments.quiet);
   app.add_flag("-v,--verbose", arguments.verbose);
   app.add_flag("--json", arguments.json);
+  app.add_flag("--json-messages");  // run() has seen it already
   app.add_flag("--resolve", arguments.resolve);
   app.add_flag("--check", arguments.check);
   app.add_flag("-m,--multirun", arguments.multirun);

@@ -17,6 +17,7 @@
 #include "base/child_process.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_log.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "base/strings.h"
@@ -268,6 +269,7 @@ class Runner {
   }
 
   void print_table() const {
+    if (log::is_json()) return;  // stderr is for programs, which read the results
     std::size_t width = 9;
     for (const Job& job : jobs_)
       width = std::max(width, std::min<std::size_t>(job.label.size(), 60));

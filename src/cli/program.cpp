@@ -18,6 +18,7 @@
 #include "base/escape.h"
 #include "base/expect_threads.h"
 #include "base/files.h"
+#include "base/json_log.h"
 #include "base/log.h"
 #include "base/memory_fault.h"
 #include "base/nan_sign.h"
@@ -224,7 +225,8 @@ int run_throwing(const Program& program, int argc, char** argv) {
     return 0;
   }
   if (!arguments.describe.empty() || arguments.schema) {
-    DescribeRequest request{program.name, arguments.describe, arguments.schema.has_value(), ""};
+    DescribeRequest request{
+        program.name, arguments.describe, arguments.schema.has_value(), arguments.json, ""};
     if (arguments.schema) request.what = *arguments.schema;
     load_engine<DescribeRequest>("cytra_describe")(request);
     print(request.text);
@@ -272,7 +274,7 @@ int run_throwing(const Program& program, int argc, char** argv) {
     apply_hydra(root);
     const int code = load_engine<const Run>(arguments.entry.c_str())(
         make_run(program, arguments, std::move(composition)));
-    if (arguments.check && code == 0) print("ok\n");
+    if (arguments.check && code == 0) print(arguments.json ? "{\"ok\":true}\n" : "ok\n");
     return code;
   }
   return 0;
@@ -335,23 +337,23 @@ void Results::add(const std::string& key, config::Node value) {
   entries_.emplace_back(key, std::move(value));
 }
 
+void Results::add_item(const std::string& key, const std::string& value) {
+  if (!json_) return add(key, value);
+  const auto has_key = [&](const auto& entry) { return entry.first == key; };
+  auto list = std::find_if(entries_.begin(), entries_.end(), has_key);
+  if (list == entries_.end()) list = entries_.insert(list, {key, Node::make_list()});
+  list->second.list.push_back(Node::make_string(is_utf8(value) ? value : escaped(value)));
+}
+
 void Results::add(const std::string& key, double value) {
   add(key, Node::make_real(without_nan_sign(value)));
 }
 
-void Results::print() const {
+std::string Results::text() const {
   std::string text;
   if (json_) {
     config::Node object = config::Node::make_map();
-    for (const auto& [key, value] : entries_) {
-      config::Node* present = object.find(key);
-      if (present == nullptr) {
-        object.set(key, value);
-      } else {  // a second value turns the entry into a list
-        if (present->kind != config::Kind::list) *present = Node::make_list({*present});
-        present->list.push_back(value);
-      }
-    }
+    for (const auto& [key, value] : entries_) object.set(key, value);
     text = config::to_plain_json(std::move(object)) + "\n";
   } else {
     for (const auto& [key, value] : entries_) {
@@ -363,7 +365,11 @@ void Results::print() const {
               "\n";
     }
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  return text;
+}
+
+void Results::print() const {
+  cli::print(text());
   std::fflush(stdout);
 }
 
@@ -375,6 +381,8 @@ int run(const Program& program, int argc, char** argv) {
                                   // end of the process
   std::set_terminate(end_program);
   explain_memory_faults();
+  const auto asks_for_json = [](std::string_view word) { return word == "--json-messages"; };
+  if (std::any_of(argv, argv + argc, asks_for_json)) log::set_json();  // for its mistakes, too
   try {
     const int code = run_throwing(program, argc, argv);
     const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

@@ -55,11 +55,13 @@ struct Run {
 };
 
 /// The argument of the engine's `extern "C" int cytra_describe(cytra::cli::DescribeRequest&)`,
-/// which fills in `text`. Throws: ConfigError with the nearest name.
+/// which fills in `text`. Throws: ConfigError with the nearest name; what reading a file throws.
 struct DescribeRequest {
   std::string program;  // "train"
-  std::string what;     // a place, component or kind; with `schema`, a group; "": the whole program
+  std::string what;     // a place, component or kind, or a file; with `schema`, a group; "": the
+                        // whole program
   bool schema = false;  // JSON schema for editors, else a table
+  bool json = false;    // of a file: an object
   std::string text;     // the answer
 };
 
@@ -67,8 +69,8 @@ struct DescribeRequest {
 /// (4 when not all could be written to stdout); never throws.
 int run(const Program& program, int argc, char** argv);
 
-/// Writes results to stdout: `key: value` lines, or one JSON object with --json. A key may come
-/// more than once. Control characters are escaped.
+/// Writes results to stdout: `key: value` lines, or one JSON object with --json, in the shape of
+/// docs/schema.json. Control characters are escaped.
 class Results {
  public:
   explicit Results(bool json) : json_(json) {}
@@ -78,6 +80,9 @@ class Results {
   }
   /// Adds a number with all its digits.
   void add(const std::string& key, double value);
+  /// Adds one of any number of values: a line each, with --json a list, also of one.
+  void add_item(const std::string& key, const std::string& value);
+  std::string text() const;
   void print() const;
 
  private:

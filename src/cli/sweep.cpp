@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "cli/multirun.h"
 #include "config/composition/merge.h"
+#include "config/json.h"
 #include "config/overrides/overrides.h"
 #include "config/overrides/sweep.h"
 
@@ -143,6 +144,13 @@ int run_sweep(const Program& program,
     jobs.push_back(std::move(job));
   }
   if (arguments.check) {
+    if (arguments.json) {
+      Node result = Node::make_map();
+      result.set("ok", Node::make_boolean(true));
+      result.set("jobs", Node::make_list(labels));
+      std::puts(config::to_plain_json(result).c_str());
+      return 0;
+    }
     for (const Job& job : jobs) std::printf("%d: %s\n", job.number, job.label.c_str());
     std::puts("ok");
     return 0;

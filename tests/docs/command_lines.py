@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "tests/golden/models"
 PROGRAMS = (
     "train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus", "process_video",
-    "batch_segment", "gpu_profile_batch",
+    "batch_segment", "gpu_profile_batch", "cytra",
 )  # fmt: skip
 LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
@@ -109,7 +109,7 @@ def places(best, folder):
         ("logs/.../best.ckpt", best), ("logs/.../run", folder), ("data.path=folder", "data.path=my_folders/raw"),
         ("data.path=images", "data.path=my_folders/raw"), ("data.path=huge.ome.zarr", "data.path=image.tif"),
         ("data.path=test.csv", "data.path=my_data/test.csv"), ("experiment=...", "experiment=im2im/segmentation data.path=my_data"),
-        ("train ...", "train experiment=im2im/segmentation data.path=my_data"), ("--describe NAME", "--describe DynUNet"),
+        ("train ...", "train experiment=im2im/segmentation data.path=my_data"), ("--describe NAME", "--describe DynUNet"), ("cytra mcp FOLDER", "cytra mcp my_data"),
         ("logs/.../detector.ckpt", MODELS / "bright_detector.ts"), ("logs/.../segmenter.ckpt", MODELS / "bright_segmenter.ts"),
         ("batch_segment folder", "batch_segment my_folders/raw"), ("/tmp/kept", "kept"), ("=[dapi,gfp]", "=[raw,stain]"),
     ]  # fmt: skip
@@ -278,7 +278,7 @@ def main():
         scratch = pathlib.Path(folder)
 
         def run(command):
-            return subprocess.run(["bash", "-c", command], cwd=scratch, env=env, capture_output=True, text=True, timeout=120)
+            return subprocess.run(["bash", "-c", command], cwd=scratch, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
         make_data(run, scratch)
         trained = run(small("train experiment=im2im/segmentation data.path=my_data"))

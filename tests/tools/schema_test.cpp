@@ -34,7 +34,7 @@ std::string describe(const std::string& program, const std::string& what, bool s
   const auto call =
       reinterpret_cast<int (*)(cli::DescribeRequest&)>(engine_function("cytra_describe"));
   if (call == nullptr) throw std::runtime_error("no engine");
-  cli::DescribeRequest request{program, what, schema, ""};
+  cli::DescribeRequest request{program, what, schema, false, ""};
   call(request);
   return request.text;
 }

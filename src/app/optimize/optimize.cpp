@@ -70,7 +70,7 @@ void show_operators(const Trials::Figures& measured, cli::Results& results) {
   std::vector<std::vector<std::string>> rows{{"operators", "share of all of them"}};
   for (const auto& [us, name] : operators) {
     rows.push_back({name, fmt::format("{:.1f} %", 100 * us / all)});
-    results.add("operator", fmt::format("{} {:.1f} %", name, 100 * us / all));
+    results.add_item("operator", fmt::format("{} {:.1f} %", name, 100 * us / all));
   }
   log::info("{}", format_table(rows));
 }

@@ -203,8 +203,8 @@ void gather(training::Processes& processes,
 /// Adds what the other processes have written, so that the first process can report it.
 void add_others(DoneRecord& record, Tally& tally) {
   const DoneRecord::Others others = record.of_others();
-  for (const auto& [kind, path] : others.files) tally.results.add(kind, path);
-  for (const auto& [image, code] : others.failed) tally.results.add("failed", image);
+  for (const auto& [kind, path] : others.files) tally.results.add_item(kind, path);
+  for (const auto& [image, code] : others.failed) tally.results.add_item("failed", image);
   tally.done += others.done;
 }
 
@@ -271,7 +271,7 @@ void predict_head(OwnProcess& self,
   log_progress();
   const std::string& form = by.predictor.windowed().form;
   if (self.processes.is_first() && inference::Decoder::is_uncertainty(form) && tally.done > 0)
-    tally.results.add("uncertainty", pipelines::write_uncertainty_table(record, folder, form));
+    tally.results.add_item("uncertainty", pipelines::write_uncertainty_table(record, folder, form));
 }
 
 /// Writes the figures. It is called at the beginning, too, to find out whether the file can be

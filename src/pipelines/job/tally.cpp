@@ -17,7 +17,7 @@ void Tally::leave_out(const std::string& id, const std::exception& error) {
   // file's name contains.
   const bool has_lines = dynamic_cast<const ConfigError*>(&error) != nullptr;
   log::write(log::Level::error, has_lines ? text : escaped(text));
-  results.add("failed", id);
+  results.add_item("failed", id);
   if (code == 0) code = exit_code(error);
 }
 

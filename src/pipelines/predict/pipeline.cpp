@@ -179,7 +179,7 @@ bool PredictPipeline::is_done(const PredictLapse& lapse) {
   if (!files) return false;
   if (shares_rows_ && !run_.processes.is_first()) return true;
   const std::lock_guard lock(run_.tally.mutex);
-  for (const auto& [kind, path] : *files) run_.tally.results.add(kind, path);
+  for (const auto& [kind, path] : *files) run_.tally.results.add_item(kind, path);
   if (!run_.processes.is_first())  // who tells
     record_.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
   run_.tally.done += lapse.frames();
@@ -204,7 +204,7 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
               lapse.frames());
   }
   const std::lock_guard lock(run_.tally.mutex);
-  for (const auto& [kind, path] : all) run_.tally.results.add(kind, path);
+  for (const auto& [kind, path] : all) run_.tally.results.add_item(kind, path);
 }
 
 bool PredictPipeline::read(const JobPointer& job) {
@@ -244,7 +244,7 @@ bool PredictPipeline::is_done(const Job& job) {
   {
     const std::lock_guard lock(run_.tally.mutex);
     if (!job.lapse)
-      for (const auto& [kind, path] : *files) run_.tally.results.add(kind, path);
+      for (const auto& [kind, path] : *files) run_.tally.results.add_item(kind, path);
     if (!run_.processes.is_first())
       record_.add({job.name(), job.id(), job.stamp, *files});  // who tells
     ++run_.tally.done;
@@ -491,7 +491,7 @@ void PredictPipeline::book(Job& job) {
   if (scores_ != nullptr)
     scores_->update(job.result->scored(), job.truth, job.input->sample.geometry());
   if (!job.lapse)
-    for (const auto& [kind, path] : job.result->files()) run_.tally.results.add(kind, path);
+    for (const auto& [kind, path] : job.result->files()) run_.tally.results.add_item(kind, path);
   record_.remove_outdated(job.name(), job.result->files());
   const std::string& form = predictor_.windowed().form;
   const std::string more = inference::Decoder::is_uncertainty(form)
