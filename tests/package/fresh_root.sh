@@ -5,7 +5,11 @@
 set -euo pipefail
 suite=$1 package=$2
 root=${CYTRA_ROOT:-$(mktemp -d)}
-if [[ -z ${CYTRA_ROOT:-} ]]; then trap 'rm -rf --one-file-system -- "$root"' EXIT; fi
+tidy() {
+  umount "$root/proc" 2>/dev/null || true
+  if [[ -z ${CYTRA_ROOT:-} ]]; then rm -rf --one-file-system -- "$root" "$root.log"; fi
+}
+trap tidy EXIT
 step() { # step NAME COMMAND...
   local name=$1 start=$EPOCHREALTIME
   shift
@@ -17,6 +21,7 @@ inside() { chroot "$root" /usr/bin/env HOME=/root LC_ALL=C.UTF-8 PATH=/opt/venv/
 python=() prefix=cytra-
 if [[ $package == *.whl ]]; then python=('--include=ca-certificates,python3-venv') prefix=''; fi
 if [[ ! -e $root/etc/os-release ]]; then step debootstrap debootstrap --variant=minbase "${python[@]}" "$suite" "$root"; fi
+mount -t proc proc "$root/proc"
 cp -- "$package" "$root/root/"
 cp -L -- /etc/resolv.conf "$root/etc/" 2>/dev/null || true
 if [[ -n ${PIP_CERT:-} ]]; then cp -- "$PIP_CERT" "$root/etc/ssl/certs/ca-certificates.crt"; fi
@@ -37,4 +42,4 @@ step predict inside "${prefix}predict" checkpoint.ckpt_path=/root/trained/checkp
   data.with_target=true paths.output_dir=/root/masks
 grep -E '^(dice|prediction): ' "$root.log"
 ls -- "$root"/root/masks/*_raw*.tif
-du -sh --exclude=proc -- "$root" "$root"/opt/* 2>/dev/null
+du -shx -- "$root" "$root"/opt/* 2>/dev/null
