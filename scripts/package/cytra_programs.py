@@ -3,9 +3,7 @@
 They find torch's libraries beside this package; where torch is elsewhere, the loader is told. Python's torch is never imported.
 """
 
-import importlib.util
 import os
-import re
 import sys
 
 TORCH = "@TORCH@"  # the minor of torch that the programs were built with
@@ -21,6 +19,8 @@ def torch_folder():
     beside = os.path.join(os.path.dirname(HERE), "torch")
     if os.path.isfile(os.path.join(beside, "lib", "libtorch_cpu.so")):
         return beside
+    import importlib.util  # here, since the others need it seldom and it takes as long as all of this
+
     found = importlib.util.find_spec("torch")
     if found is None or not found.submodule_search_locations:
         fail(f"torch is not installed: {sys.executable} -m pip install 'torch=={TORCH}.*'")
@@ -30,9 +30,9 @@ def torch_folder():
 def environment():
     torch = torch_folder()
     with open(os.path.join(torch, "version.py")) as file:
-        version = re.search(r"^__version__ = '([^']*)'", file.read(), re.MULTILINE)
-    if version and not version[1].startswith(TORCH + "."):
-        fail(f"torch {version[1]} is installed, but this Cytra needs {TORCH}: install it by itself (pipx install cytra)")
+        version = file.read().partition("__version__ = '")[2].partition("'")[0]
+    if version and not version.startswith(TORCH + "."):
+        fail(f"torch {version} is installed, but this Cytra needs {TORCH}: install it by itself (pipx install cytra)")
     environment = dict(os.environ)
     if os.path.dirname(torch) != os.path.dirname(HERE):
         folders = [os.path.join(torch, "lib"), os.environ.get("LD_LIBRARY_PATH")]
