@@ -7,6 +7,8 @@ set -euo pipefail
 here=$PWD
 # shellcheck source=scripts/setup.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
+# shellcheck source=scripts/package/gather.sh
+source "$root/scripts/package/gather.sh"
 
 with_tests='' kind='' words=()
 for word in "$@"; do
@@ -22,14 +24,7 @@ build=$root/build/$preset
 output=${words[1]:-$root/build/cytra-$preset$kind.tar.gz}
 [[ $output == /* ]] || output=$here/$output
 [[ -d $build/bin && -d $build/lib ]] || fail 2 "nothing is built in $build: run scripts/build.sh $preset"
-if ! has patchelf; then
-  say 'bundle: installing patchelf: it makes the libraries find each other wherever they are unpacked'
-  if [[ $EUID -ne 0 ]] || ! has apt-get; then fail 2 'patchelf is missing: sudo apt-get install patchelf'; fi
-  log=$build/patchelf.log
-  { quietly "$log" apt-get -q update &&
-    quietly "$log" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends patchelf; } ||
-    fail 4 "apt-get could not install patchelf; log: $log"
-fi
+need_patchelf
 
 stage=$(mktemp -d -- "$root/build/bundle.XXXXXX")
 trap 'stop_beat; rm -rf -- "$stage"' EXIT
@@ -51,37 +46,14 @@ if [[ -n $with_tests ]]; then
   cp -t "$tree/tests" "$root/benchmarks/gpu_peer.py"
 fi
 
-# ldd lists the whole closure. Left out: the C and C++ run time (the machine's own) and all of torch's, CUDA's too.
-core='^(linux-vdso|ld-linux-x86-64|lib(c|m|mvec|pthread|dl|rt|util|resolv|gcc_s|cudart|stdc\+\+))\.so'
-closure=$(find "$tree/bin" "$tree/lib" ${with_tests:+"$tree/tests"} -maxdepth 1 -type f \
-            \( -perm -u+x -o -name '*.so*' \) -exec env LD_LIBRARY_PATH="$tree/lib:$torch/lib" ldd {} + 2>/dev/null)
-# Without its CUDA set-up the wheel's CUDA library misses some that we never load: what torch itself misses is torch's.
-missing() { awk '/not found/ && !/libcuda\.so|libnvidia-/ { print $1 }' | sort -u; }
-lost=$(comm -23 <(missing <<<"$closure") <(LD_LIBRARY_PATH="$torch/lib" ldd "$torch"/lib/*.so 2>/dev/null | missing))
-[[ -z $lost ]] || fail 1 "libraries that are needed and not on this machine: ${lost//$'\n'/ }"
-sed -n 's/^\t\([^ ]*\) => \(\/.*\) (0x[0-9a-f]*)$/\1\t\2/p' <<<"$closure" | sort -u | while IFS=$'\t' read -r name path; do
-  if [[ $name =~ $core || -e $tree/lib/$name ]]; then continue; fi
-  case $path in
-    "$tree"/* | "$torch"/* | "${torch%/*}"/nvidia/* | */torch/lib/* | */nvidia/*/lib/* | /usr/local/cuda*) continue ;;
-  esac
-  cp -L -- "$path" "$tree/lib/$name"
-done
-
-# OpenVINO loads the first two by their names, from the folder of its own library; its TBB is newer than others'.
-openvino=$(sed -n 's/^\tlibopenvino\.so[^ ]* => \(\/.*\)\/libopenvino\.so.*/\1/p' <<<"$closure" | head -n 1)
-if [[ -n $openvino ]]; then
-  cp -fL -- "$openvino"/libopenvino_intel_cpu_plugin.so* "$openvino"/libopenvino_ir_frontend.so* \
-    "$openvino"/libtbb.so.* "$tree/lib/"
-fi
-
-find "$tree/bin" "$tree/lib" ${with_tests:+"$tree/tests"} -type f -print0 | while IFS= read -r -d '' file; do
-  [[ $(head -c 4 -- "$file" | tail -c 3 | tr -d '\0') == ELF ]] || continue
-  chmod u+w -- "$file"
-  strip --strip-unneeded -- "$file"
-  # shellcheck disable=SC2016  # $ORIGIN is the loader's
-  if [[ $file == "$tree"/lib/* ]]; then patchelf --set-rpath '$ORIGIN' "$file"
-  else patchelf --set-rpath '$ORIGIN/../lib' "$file"; fi
-done
+gather "$tree" "$stage/origins.tsv" ${with_tests:+"$tree/tests"}
+# shellcheck disable=SC2016  # $ORIGIN is the loader's
+settle '$ORIGIN/../lib' "$tree/bin"
+# shellcheck disable=SC2016
+settle '$ORIGIN' "$tree/lib"
+# shellcheck disable=SC2016
+if [[ -n $with_tests ]]; then settle '$ORIGIN/../lib' "$tree/tests"; fi
+inventory "$tree" "$stage/origins.tsv" "$(version_of "$build")"
 
 cat >"$tree/run" <<'RUN'
 #!/usr/bin/env bash
@@ -115,7 +87,7 @@ fi
 export LD_LIBRARY_PATH="$here/lib:$torch/lib:${torch%/*}/nvidia/cu13/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 exec "$program" "$@"
 RUN
-minor=$(sed -n 's/^#define TORCH_VERSION_M[AI][A-Z]* \([0-9]*\)$/\1/p' "$torch/include/torch/headeronly/version.h" | paste -sd . -)
+minor=$(torch_minor)
 sed -i "s/VERSION, or/$minor.0, or/; s/!= MINOR/!= $minor/; s/with MINOR/with $minor/" "$tree/run"
 chmod +x "$tree/run"
 

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# package.sh wheel|tar|deb [PRESET=release]: makes of the built programs what users install, in build/dist with its checksum in
+# SHA256SUMS, and prints its path. Each holds the licences of all libraries inside, and their list (CycloneDX).
+#   wheel  pip brings torch of the minor it was built with. Without videos: FFmpeg's and OpenCV's libraries are 450 MB, most of them GPL
+#   tar    scripts/bundle.sh: to unpack anywhere, beside a torch of that minor
+#   deb    for the distribution it is made on, with torch's libraries for a CPU inside: /opt/cytra, and /usr/bin/cytra-PROGRAM
+set -euo pipefail
+# shellcheck source=scripts/setup.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
+# shellcheck source=scripts/package/gather.sh
+source "$root/scripts/package/gather.sh"
+
+kind=${1:-} preset=${2:-release}
+if [[ ! $kind =~ ^(wheel|tar|deb)$ ]] || (($# > 2)); then fail 2 'usage: package.sh wheel|tar|deb [PRESET]'; fi
+build=$root/build/$preset
+dist=$root/build/dist
+[[ -x $build/bin/train && -d $build/lib ]] || fail 2 "nothing is built in $build: run scripts/build.sh $preset"
+version=$(version_of "$build")
+mkdir -p -- "$dist"
+stage=$(mktemp -d -- "$root/build/package.XXXXXX")
+trap 'stop_beat; rm -rf -- "$stage"' EXIT
+
+# The oldest glibc that all files of TREE run with, as 2_36.
+glibc_of() {
+  programs_of "$1/bin" "$1/lib" | xargs -d '\n' objdump -T 2>/dev/null |
+    grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 | sed 's/GLIBC_//; s/\./_/'
+}
+
+make_wheel() {
+  local tree=$stage/cytra_programs
+  cmake --install "$build" --prefix "$tree" --component runtime >/dev/null
+  rm -f -- "$tree"/lib/libcytra_{ffmpeg,video}.so
+  gather "$tree" "$stage/origins.tsv"
+  # Side by side with torch and nvidia in site-packages.
+  # shellcheck disable=SC2016  # $ORIGIN is the loader's
+  settle '$ORIGIN/../lib' "$tree/bin"
+  # shellcheck disable=SC2016
+  settle '$ORIGIN:$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib' "$tree/lib"
+  inventory "$tree" "$stage/origins.tsv" "$version"
+  python3 -B "$root/scripts/package/wheel.py" "$tree" --version "$version" --torch "$(torch_minor)" \
+    --platform "manylinux_$(glibc_of "$tree")_x86_64" --output "$dist"
+}
+
+make_tar() { "$root/scripts/bundle.sh" "$preset" "$dist/cytra-$version-linux-x86_64.tar.gz"; }
+
+# Debian has no torch of our minor, so its libraries for a CPU come along; the others are Debian's packages.
+make_deb() {
+  has dpkg-shlibdeps || fail 2 'dpkg-shlibdeps is missing: sudo apt-get install dpkg-dev'
+  local system=$stage/deb tree=$stage/deb/opt/cytra name path program
+  cmake --install "$build" --prefix "$tree" --component runtime >/dev/null
+  rm -f -- "$tree"/lib/libcytra_{cuda,nccl}.so
+  gather "$tree" "$stage/all.tsv"
+  while IFS=$'\t' read -r name path; do
+    if [[ $path == */site-packages/* ]]; then printf '%s\t%s\n' "$name" "$path" >>"$stage/origins.tsv"; else rm -- "$tree/lib/$name"; fi
+  done <"$stage/all.tsv"
+  LD_LIBRARY_PATH=$torch/lib ldd "$torch/lib/libtorch_cpu.so" | sed -n 's/^\t\([^ ]*\) => \(\/.*\) (0x[0-9a-f]*)$/\1\t\2/p' |
+    grep -E "/(torch|nvidia)/" >"$stage/torch.tsv"
+  printf 'libtorch_cpu.so\t%s\n' "$torch/lib/libtorch_cpu.so" >>"$stage/torch.tsv"
+  # shellcheck disable=SC2016  # $ORIGIN is the loader's
+  settle '$ORIGIN/../lib' "$tree/bin"
+  # shellcheck disable=SC2016
+  settle '$ORIGIN' "$tree/lib"
+  while IFS=$'\t' read -r name path; do  # as they are: their RUNPATHs name their own folder
+    cp -L -- "$path" "$tree/lib/$name"
+    printf '%s\t%s\n' "$name" "$(readlink -f -- "$path")" >>"$stage/origins.tsv"
+  done <"$stage/torch.tsv"
+  inventory "$tree" "$stage/origins.tsv" "$version"
+
+  mkdir -p "$system/usr/bin" "$system/usr/share/doc/cytra" "$system/DEBIAN" "$stage/debian"
+  for path in "$tree"/bin/*; do
+    program=${path##*/}
+    ln -s "/opt/cytra/bin/$program" "$system/usr/bin/cytra-$program"
+  done
+  if [[ -e $tree/bin/cytra ]]; then mv "$system/usr/bin/cytra-cytra" "$system/usr/bin/cytra"; fi
+  cp -- "$root/LICENSE" "$system/usr/share/doc/cytra/copyright"
+  printf 'Source: cytra\n\nPackage: cytra\nArchitecture: amd64\n' >"$stage/debian/control"
+  # Videos are optional: 140 packages by FFmpeg, 250 by OpenCV.
+  local needs=() file
+  while IFS= read -r file; do
+    case $file in
+      */libcytra_ffmpeg.so) needs+=("-dRecommends" "-e$file") ;;
+      */libcytra_video.so) needs+=("-dSuggests" "-e$file") ;;
+      *) needs+=("-dDepends" "-e$file") ;;
+    esac
+  done < <(programs_of "$tree/bin" "$tree/lib")
+  (cd -- "$stage" && dpkg-shlibdeps -O --ignore-missing-info "-l$tree/lib" "${needs[@]}") >"$stage/needs.txt" 2>"$stage/needs.log" ||
+    fail 1 "dpkg-shlibdeps: $(<"$stage/needs.log")"
+  cat >"$system/DEBIAN/control" <<CONTROL
+Package: cytra
+Version: $version
+Architecture: amd64
+Maintainer: The Cytra authors <cytra@localhost>
+Section: science
+Priority: optional
+Installed-Size: $(du -sk --apparent-size "$system" | cut -f 1)
+$(sed -n 's/^shlibs:\([A-Za-z]*\)=/\1: /p' "$stage/needs.txt")
+Description: Deep learning on microscopy and medical images, natively
+ Trains and runs models that segment, detect and classify in 2D and 3D images.
+ The programs are cytra-train, cytra-predict and others; they run on the CPU.
+CONTROL
+  (cd -- "$system" && find opt -type f -print0 | xargs -0 md5sum) >"$system/DEBIAN/md5sums"
+  dpkg-deb --root-owner-group -Zxz -z3 --build "$system" "$dist/cytra_${version}_amd64.deb" >/dev/null
+  printf '%s\n' "$dist/cytra_${version}_amd64.deb"
+}
+
+need_patchelf
+made=$("make_$kind")
+(cd -- "$dist" && sha256sum -- cytra* >SHA256SUMS)
+say "package: $made: $(($(stat -c %s -- "$made") / 1000000)) MB"
+printf '%s\n' "$made"
