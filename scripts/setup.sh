@@ -18,7 +18,8 @@ declare -A torch_pins_of=([2.11]='torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvi
 openvino_version=2026.4.1
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
-          libblosc-dev libzstd-dev liblz4-dev libxxhash-dev libisal-dev pkg-config libgtest-dev libgloo-dev)
+          libblosc-dev libzstd-dev liblz4-dev libxxhash-dev libisal-dev pkg-config libgtest-dev libgloo-dev
+          libboost-dev)
 # Left out where the distribution lacks them: the first two make a build faster, the third the programs.
 optional=(ccache mold libjemalloc-dev)
 declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev [video]=libopencv-videoio-dev

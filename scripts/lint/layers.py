@@ -24,6 +24,7 @@ HOMES = [
     (r"opencv2/", r"src/io/video/", "src/io/video/"),
     (r"lib(av\w+|swscale)/", r"src/io/ffmpeg/", "src/io/ffmpeg/"),
     (r"(hdf5|H5\w*)\.h$", r"src/io/hdf5/", "src/io/hdf5/"),
+    (r"boost/", r"src/app/serve/http_server\.cpp$", "src/app/serve/http_server.cpp"),
     (r"openvino/", r"src/inference/openvino/", "src/inference/openvino/"),
     (r"CLI/", r"(src/cli|tools)/[^/]+\.cpp$", "src/cli/*.cpp and tools/*.cpp"),
     (r"(cuda|cudnn|cublas|cufft|nvtx|nvToolsExt|nccl|cub/|thrust/|cooperative_groups|(c10|ATen|torch/csrc)/cuda/"

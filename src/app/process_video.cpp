@@ -61,27 +61,9 @@ struct VideoFileOptions : pipelines::VideoOptions {
   }
 };
 
-/// The device: `trainer` of predict without its processes.
-struct VideoTrainerOptions : device::DeviceOptions {
-  std::optional<std::string> precision;
-  template <class V>
-  void visit(V& v) {
-    DeviceOptions::visit(v);
-    v("precision",
-      precision,
-      "precision of products; weights stay float32; null: that of the training, if the device has "
-      "it",
-      device::precision_names());
-    v("devices", config::Unused{}, "a video runs in one process");
-    v("limit_predict_batches", config::Unused{}, "use video.limit_frames");
-    KeysOfTraining<V> others(v);
-    training::TrainerOptions().visit(others);
-  }
-};
-
 struct VideoConfig : CommonConfig, inference::ModelConfig {
   VideoFileOptions video;
-  VideoTrainerOptions trainer;
+  OneProcessOptions trainer;
   using ModelConfig::performance;
   template <class V>
   void visit(V& v) {

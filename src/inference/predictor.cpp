@@ -37,6 +37,13 @@ Predictor Predictor::load(const std::string& checkpoint, const PredictorOptions&
 Predictor::Predictor(std::vector<LoadedModel> models, const PredictorOptions& options)
     : windowed_(std::make_shared<WindowedModel>(models, options)) {}
 
+Predictor::Predictor(std::shared_ptr<const WindowedModel> windowed)
+    : windowed_(std::move(windowed)) {}
+
+Predictor Predictor::with(const std::string& form, double threshold) const {
+  return Predictor(std::make_shared<const WindowedModel>(*windowed_, form, threshold));
+}
+
 const LoadedModel& Predictor::model() const {
   return windowed_->model;
 }

@@ -22,6 +22,9 @@ class Predictor {
   static Predictor load(const std::string& checkpoint, const PredictorOptions& options = {});
   /// Takes models; of several models the mean of their outputs is used.
   Predictor(std::vector<LoadedModel> models, const PredictorOptions& options);
+  /// Returns a predictor with the models and engines of this one, for results of another form or
+  /// threshold. Throws: ConfigError.
+  Predictor with(const std::string& form, double threshold) const;
 
   /// Shape: (C,[D,]H,W) or (N,C,[D,]H,W), intensities as after the transforms -> (K,[D,]H,W) or
   /// (N,K,[D,]H,W), decoded: uint8 or uint16 class numbers (K = 1) or masks, int32 objects
@@ -42,6 +45,7 @@ class Predictor {
   const WindowedModel& windowed() const { return *windowed_; }
 
  private:
+  explicit Predictor(std::shared_ptr<const WindowedModel> windowed);
   std::shared_ptr<const WindowedModel> windowed_;
 };
 

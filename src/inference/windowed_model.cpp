@@ -228,6 +228,29 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
   expect_device("device", planner_.options.device, device);
 }
 
+WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form, double threshold)
+    : device(other.device),
+      model(other.model),
+      decoder(other.decoder),
+      form(decoder->form_of(form, "predict.save")),
+      finish(decoder->finish(this->form, threshold)),
+      steps(decoder->steps(this->form)),
+      x_key(other.x_key),
+      y_key(other.y_key),
+      transforms(other.transforms),
+      members_(other.members_),
+      forward_(other.forward_),
+      planner_(other.planner_),
+      budget_(other.budget_) {
+  if ((this->form == "variance") != (other.form == "variance")) {
+    throw ConfigError(fmt::format("predict.save={}: the model was prepared for {}, expected {}",
+                                  this->form,
+                                  other.form,
+                                  other.form == "variance" ? "variance" : "another form"));
+  }
+  planner_.by_slabs = &finish;
+}
+
 int64_t WindowedModel::image_dims() const {
   return planner_.options.spatial_dim ? 3 : model.spatial_dims;
 }

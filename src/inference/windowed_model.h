@@ -23,6 +23,10 @@ class EnsembleMember;
 class WindowedModel {
  public:
   WindowedModel(const std::vector<LoadedModel>& models, const PredictorOptions& options);
+  /// Takes the models and engines of another one, for results of another form or threshold.
+  /// Throws: ConfigError for a form that the decoder does not have, or for which the models have
+  /// to be run otherwise.
+  WindowedModel(const WindowedModel& other, const std::string& form, double threshold);
   WindowedModel(const WindowedModel&) = delete;
   WindowedModel& operator=(const WindowedModel&) = delete;
 

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "tests/golden/models"
 PROGRAMS = (
     "train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus", "process_video",
-    "batch_segment", "gpu_profile_batch", "cytra",
+    "batch_segment", "gpu_profile_batch", "cytra", "serve",
 )  # fmt: skip
 LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
@@ -35,6 +35,7 @@ LEFT_OUT = {
     r"g\+\+ .*-fsanitize=thread": "compiles tests again, with a compiler that the programs do without",
     r"process_video --benchmark": "frames of up to 8K take minutes here",
     r"tensorboard |tail -f": "programs of others that do not end",
+    r"^curl ": "asks a server; tests/serve has the same",
     r"train model=tiny": "a model that the reader writes",
     r"RUN/plans\.json": "a training of nnU-Net; tests/nn/models has one",
     r"checkpoint\.ckpt_path=weights\.pth": "weights of PyTorch; tests/nn and tests/tools have them",
@@ -72,7 +73,7 @@ CONTEXTS = (
     *(f"train data={name}" for name in ("folder", "class_folders", "nnunet", "decathlon")), "train loss=cross_entropy", "train scheduler=cyclic",
     "train callbacks=throughput_monitor", "train debug=profiler", "train logger=default", "train optimizer=sgd",
     "predict checkpoint.ckpt_path=x data.path=x", "benchmark_performance", "export_model", "process_video", "batch_segment",
-    "gpu_profile_batch", "preprocess_fundus",
+    "gpu_profile_batch", "preprocess_fundus", "serve checkpoint.ckpt_path=x",
 )  # fmt: skip
 NO_OVERRIDES = {
     r"^performance=auto_cpu": "a file that `optimize` writes",
@@ -121,6 +122,8 @@ def small(line):
     command = re.sub(r"\s+#\s.*", "", line)
     if re.search(r" (--cfg|--explain|--check|--plan|--describe|--schema|--help|-sc)\b(?!-)", command):
         return command + (" && rm -rf local" if " --plan" in command else "")  # it writes over no file
+    if command.startswith("serve "):
+        return command + " --check"  # it does not end
     if command.startswith("train "):
         patch = "[8,16,16]" if "_3d" in command else "[16,16]"
         filters = "[4,4,4,8]" if "experiment=cells" in command else "[4,4,8]"  # docs/planning.md's, of four levels

@@ -243,7 +243,8 @@ TEST_F(Programs, StartWithoutTorch) {
                               "optimize",
                               "export_model",
                               "preprocess_fundus",
-                              "process_video"}) {
+                              "process_video",
+                              "serve"}) {
     const Outcome help = shell(std::string("LD_DEBUG=libs \"$BIN/") + program + "\" --help");
     EXPECT_EQ(help.code, 0);
     EXPECT_EQ(help.err.find("libtorch"), std::string::npos) << program << " loads torch for --help";

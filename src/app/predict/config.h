@@ -69,6 +69,24 @@ struct PredictTrainerOptions : device::DeviceOptions {
   }
 };
 
+/// The device of a program that predicts in one process.
+struct OneProcessOptions : device::DeviceOptions {
+  std::optional<std::string> precision;
+  template <class V>
+  void visit(V& v) {
+    DeviceOptions::visit(v);
+    v("precision",
+      precision,
+      "precision of products; weights stay float32; null: that of the training, if the device has "
+      "it",
+      device::precision_names());
+    v("devices", config::Unused{}, "the program runs in one process");
+    v("limit_predict_batches", config::Unused{}, "of predict");
+    KeysOfTraining<V> others(v);
+    training::TrainerOptions().visit(others);
+  }
+};
+
 struct PredictConfig : CommonConfig, inference::ModelConfig {
   pipelines::InputOptions data;
   pipelines::PredictOptions predict;

@@ -1,0 +1,97 @@
+#pragma once
+// HTTP as the server's routes see it, without a network.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/node.h"
+
+namespace cytra::app {
+
+/// The head of a request. Names of headers are in small letters.
+struct HttpHead {
+  std::string method;                        // "POST"
+  std::string path;                          // decoded: "/predict/cells"
+  std::map<std::string, std::string> query;  // decoded
+  std::map<std::string, std::string> headers;
+  std::optional<int64_t> length;  // of the body; none: it comes in chunks
+  /// A header's value; "" where there is none.
+  std::string header(const std::string& name) const;
+  /// A parameter of the query; `fallback` where there is none.
+  std::string parameter(const std::string& name, const std::string& fallback = "") const;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string body, type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
+};
+
+/// An answer that is an error: {"error": "..."} with a status of 400 or more.
+struct HttpError : std::runtime_error {
+  HttpError(int code, const std::string& what) : std::runtime_error(what), status(code) {}
+  int status;
+};
+/// Answers with a tree as JSON.
+HttpResponse http_json(const config::Node& body);
+/// {"error": "..."}; with Retry-After where the server is full (503).
+HttpResponse error_response(int status, const std::string& what);
+
+/// A request that waits for its answer.
+class HttpExchange {
+ public:
+  virtual ~HttpExchange() = default;
+  HttpHead head;
+  std::string body;
+  /// Answers; the first answer counts. Thread: any.
+  virtual void answer(HttpResponse response) = 0;
+  /// Sets what is called when nobody waits for the answer any more: the client has gone, or the
+  /// time is over. Called once at most, by the server's thread; at once where that is so already.
+  virtual void on_end(std::function<void()> cancel) = 0;
+  /// Sets the seconds from now after which the answer is 504.
+  virtual void expire_in(double seconds) = 0;
+};
+
+/// Room for requests that are being answered, by number and by bytes of their bodies. Thread: any.
+class HttpRoom {
+ public:
+  HttpRoom(int64_t requests, int64_t bytes);
+  /// A place, held until the object is destroyed; null: there is none. The limits are shared with
+  /// all places.
+  class Place {
+   public:
+    virtual ~Place() = default;
+    /// Takes further bytes. False: there is no room for them.
+    virtual bool grow(int64_t bytes) = 0;
+  };
+  std::unique_ptr<Place> enter(int64_t bytes);
+  int64_t requests() const;
+  int64_t bytes() const;
+
+ private:
+  struct State;
+  class Held;
+  std::shared_ptr<State> state_;
+};
+
+/// What a server does with requests. Called by the server's thread, which must not wait: the work
+/// belongs into others.
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  /// Takes or refuses a request by its head, before its body is read. Returns the place that it
+  /// holds, or null where it needs none. Throws: HttpError.
+  virtual std::unique_ptr<HttpRoom::Place> admit(const HttpHead& head) = 0;
+  /// Answers a request, now or later.
+  virtual void handle(std::shared_ptr<HttpExchange> exchange) = 0;
+  /// Counts an answer.
+  virtual void count(const HttpHead& head, int status, double seconds) = 0;
+};
+
+}  // namespace cytra::app

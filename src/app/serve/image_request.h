@@ -1,0 +1,35 @@
+#pragma once
+// POST /predict: a file of an image comes, a file of its result goes.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/serve/served_model.h"
+#include "app/serve/spool.h"
+
+namespace cytra::app {
+
+/// A parameter of a request for an image: its name, what it is, an example.
+struct ImageParameter {
+  const char *name, *help, *example;
+};
+extern const std::vector<ImageParameter> kImageParameters;
+
+/// An image that came as a file, and what is asked of it.
+struct ImageFile {
+  std::string content, name;  // the name that the client gave it, "" where it gave none
+  std::string type;           // Content-Type
+  std::string output = "image", format = "auto";
+  int64_t scene = -1, timepoint = -1;
+};
+
+/// The work on a file; its answer is the file that `output` names, as `predict` writes it.
+std::unique_ptr<ImageWork> work_on_file(ImageFile file, Spool& spool);
+/// Answers a request whose body is an image. Throws: HttpError for its parameters.
+void predict_image(ServedModel& model, const std::shared_ptr<HttpExchange>& exchange, Spool& spool);
+/// A number of a request. Throws: HttpError that names it.
+double number_of(const std::string& name, const std::string& text, double low, double high);
+/// The media type of a file by the ending of its name.
+std::string media_type_of(const std::string& path);
+
+}  // namespace cytra::app

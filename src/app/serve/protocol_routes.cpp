@@ -1,0 +1,115 @@
+// Part of app/serve/router.h: the routes of the Open Inference Protocol, version 2.
+#include "app/serve/http_server.h"
+#include "app/serve/router.h"
+#include "app/serve/tensor_request.h"
+#include "base/version.h"
+
+namespace cytra::app {
+
+using config::Node;
+
+void Router::add_protocol_routes() {
+  const auto add = [this](const char* method,
+                          const char* path,
+                          const char* summary,
+                          auto tell,
+                          bool is_open = false) {
+    routes_.push_back({method, path, summary, tell, {}, is_open});
+  };
+  const HttpResponse nothing{200, "{}"};
+  add("GET", "/v2", "The server and the protocol's extensions", [](const auto&, const auto&) {
+    Node node = Node::make_map();
+    node.set("name", Node::make_string("cytra"));
+    node.set("version", Node::make_string(version()));
+    node.set(
+        "extensions",
+        Node::make_list(std::vector<std::string>{"binary_tensor_data", "system_shared_memory"}));
+    return http_json(node);
+  });
+  add(
+      "GET",
+      "/v2/health/live",
+      "Whether the program lives",
+      [=](const auto&, const auto&) { return nothing; },
+      true);
+  add(
+      "GET",
+      "/v2/health/ready",
+      "Whether it takes images",
+      [=, this](const auto&, const auto&) {
+        if (state_.is_draining) throw HttpError(503, "the server ends");
+        return nothing;
+      },
+      true);
+  const auto describe = [this](const auto&, const ServeArguments& arguments) {
+    return describe_tensors(state_.model(arguments[0]));
+  };
+  const auto is_ready = [=, this](const auto&, const ServeArguments& arguments) {
+    state_.model(arguments[0]);
+    return nothing;
+  };
+  const auto infer = [this](const std::shared_ptr<HttpExchange>& exchange,
+                            const ServeArguments& arguments) {
+    predict_tensors(state_.model(arguments[0]), exchange, state_.regions);
+  };
+  add("GET", "/v2/models/{model}", "The model's tensors", describe);
+  add("GET", "/v2/models/{model}/versions/{version}", "The model's tensors", describe);
+  add("GET", "/v2/models/{model}/ready", "Whether the model is there", is_ready);
+  add("GET", "/v2/models/{model}/versions/{version}/ready", "Whether the model is there", is_ready);
+  routes_.push_back({"POST", "/v2/models/{model}/infer", "Tensors come, tensors go", {}, infer});
+  routes_.push_back({"POST",
+                     "/v2/models/{model}/versions/{version}/infer",
+                     "Tensors come, tensors go",
+                     {},
+                     infer});
+  add("POST", "/v2/repository/index", "The models", [this](const auto&, const auto&) {
+    Node list = Node::make_list();
+    for (const auto& [name, model] : state_.models) {
+      Node one = Node::make_map();
+      one.set("name", Node::make_string(name));
+      one.set("version", Node::make_string("1"));
+      one.set("state", Node::make_string("READY"));
+      list.list.push_back(one);
+    }
+    return http_json(list);
+  });
+  const auto regions = [this](const std::string& name) {
+    Node list = Node::make_list();
+    for (const auto& [own, region] : state_.regions.list(name)) {
+      Node one = Node::make_map();
+      one.set("name", Node::make_string(own));
+      one.set("key", Node::make_string(region.key));
+      one.set("offset", Node::make_integer(region.offset));
+      one.set("byte_size", Node::make_integer(region.bytes));
+      list.list.push_back(one);
+    }
+    return http_json(list);
+  };
+  add("GET",
+      "/v2/systemsharedmemory/status",
+      "Registered regions of shared memory",
+      [=](const auto&, const auto&) { return regions(""); });
+  add("GET",
+      "/v2/systemsharedmemory/region/{region}/status",
+      "A registered region",
+      [=](const auto&, const ServeArguments& arguments) { return regions(arguments[0]); });
+  add("POST",
+      "/v2/systemsharedmemory/region/{region}/register",
+      "Registers a region of this machine",
+      [=, this](const HttpExchange& exchange, const ServeArguments& arguments) {
+        if (!is_loopback(state_.config.host))
+          throw HttpError(400,
+                          "shared memory: is for programs of this machine alone; the server "
+                          "listens to others, too");
+        state_.regions.add(arguments[0], region_of(exchange.body));
+        return nothing;
+      });
+  const auto remove = [=, this](const auto&, const ServeArguments& arguments) {
+    state_.regions.remove(arguments.empty() ? "" : arguments[0]);
+    return nothing;
+  };
+  add("POST", "/v2/systemsharedmemory/region/{region}/unregister", "Forgets a region", remove);
+  add("POST", "/v2/systemsharedmemory/unregister", "Forgets all regions", remove);
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,188 @@
+#include "app/serve/router.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "app/serve/http_server.h"
+#include "app/serve/image_request.h"
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace cytra::app {
+namespace {
+
+using config::Node;
+
+Node status_node(const char* status) {
+  Node node = Node::make_map();
+  node.set("status", Node::make_string(status));
+  return node;
+}
+
+/// Whether a path is of a route; `arguments` gets what stands for its {names}.
+bool is_of_route(const std::string& path, const std::string& route, ServeArguments& arguments) {
+  const std::vector<std::string> parts = split(path, '/'), expected = split(route, '/');
+  if (parts.size() != expected.size()) return false;
+  ServeArguments found;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool is_name = starts_with(expected[i], "{");
+    if (is_name && !parts[i].empty()) {
+      found.push_back(parts[i]);
+    } else if (parts[i] != expected[i]) {
+      return false;
+    }
+  }
+  arguments = std::move(found);
+  return true;
+}
+
+/// Compares secrets in a time that does not depend on where they differ.
+bool are_equal_secrets(const std::string& one, const std::string& other) {
+  unsigned difference = one.size() == other.size() ? 0 : 1;
+  for (std::size_t i = 0; i < one.size(); ++i)
+    difference |= static_cast<unsigned char>(one[i]) ^
+                  static_cast<unsigned>(
+                      static_cast<unsigned char>(other.empty() ? '\0' : other[i % other.size()]));
+  return difference == 0;
+}
+
+}  // namespace
+
+ServeState::ServeState(const ServeConfig& given, std::string secret)
+    : config(given),
+      token(std::move(secret)),
+      spool(4 * given.limits.requests_mb * 1'000'000),
+      room(given.limits.requests, given.limits.requests_mb * 1'000'000) {}
+
+ServedModel& ServeState::model(const std::string& name) const {
+  if (name.empty() && models.size() == 1) return *models.begin()->second;
+  const auto found = models.find(name);
+  if (found != models.end()) return *found->second;
+  std::vector<std::string> names;
+  for (const auto& [own, unused] : models) names.push_back(own);
+  throw HttpError(
+      404,
+      name.empty() ? fmt::format("there are several models, expected /predict/{{model}} with "
+                                 "one of {}",
+                                 join(names, ", "))
+                   : fmt::format("{}: no such model.{}", printable(name), suggestion(name, names)));
+}
+
+Router::Router(ServeState& state) : state_(state) {
+  const auto predict = [this](const std::shared_ptr<HttpExchange>& exchange,
+                              const ServeArguments& arguments) {
+    predict_image(state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
+  };
+  routes_ = {
+      {"GET",
+       "/healthz",
+       "Whether the program lives",
+       [](const auto&, const auto&) { return http_json(status_node("ok")); },
+       {},
+       true},
+      {"GET",
+       "/ready",
+       "Whether it takes images (503 while it ends)",
+       [this](const auto&, const auto&) {
+         if (state_.is_draining) throw HttpError(503, "the server ends");
+         return http_json(status_node("ready"));
+       },
+       {},
+       true},
+      {"GET",
+       "/metrics",
+       "Figures for Prometheus",
+       [this](const auto&, const auto&) { return metrics(); }},
+      {"GET",
+       "/openapi.json",
+       "This description",
+       [this](const auto&, const auto&) { return openapi(); }},
+      {"POST",
+       "/predict",
+       "An image comes, its result goes; of a server with one model",
+       {},
+       predict},
+      {"POST", "/predict/{model}", "An image comes, its result goes", {}, predict},
+  };
+  add_protocol_routes();
+}
+
+const Route& Router::find(const HttpHead& head, ServeArguments& arguments) const {
+  std::vector<std::string> methods;
+  for (const Route& route : routes_) {
+    if (!is_of_route(head.path, route.path, arguments)) continue;
+    if (head.method == route.method) return route;
+    methods.emplace_back(route.method);
+  }
+  if (!methods.empty())
+    throw HttpError(
+        405,
+        fmt::format(
+            "{} {}: expected {}", printable(head.method, 20), head.path, join(methods, " or ")));
+  throw HttpError(
+      404, printable(head.path) + ": there is nothing; GET /openapi.json says what there is");
+}
+
+void Router::check_client(const HttpHead& head, const Route& route) const {
+  if (state_.token.empty()) {
+    // A page in a browser may send what it likes to a name that it makes stand for this machine.
+    std::string host = head.header("host");
+    if (const std::size_t port = host.rfind(':');
+        port != std::string::npos && host.find(']', port) == std::string::npos)
+      host.resize(port);
+    if (host != "localhost" && host != "[::1]" && host != state_.config.host &&
+        !starts_with(host, "127.") && !starts_with(state_.config.host, "unix:"))
+      throw HttpError(421, printable(host) + ": expected localhost as Host");
+    return;
+  }
+  if (route.is_open) return;
+  const std::string given = head.header("authorization"), begin = "Bearer ";
+  if (given.empty())
+    throw HttpError(401, "no token; expected the header `Authorization: Bearer TOKEN`");
+  if (!starts_with(given, begin) || !are_equal_secrets(given.substr(begin.size()), state_.token))
+    throw HttpError(401, "the token is another one than the server's");
+}
+
+std::unique_ptr<HttpRoom::Place> Router::admit(const HttpHead& head) {
+  ServeArguments arguments;
+  const Route& route = find(head, arguments);
+  check_client(head, route);
+  if (!route.work) return nullptr;
+  if (state_.is_draining) throw HttpError(503, "the server ends, and takes no more");
+  std::unique_ptr<HttpRoom::Place> place = state_.room.enter(head.length.value_or(0));
+  if (!place) throw HttpError(503, "the server is full, expected another try later");
+  return place;
+}
+
+void Router::handle(std::shared_ptr<HttpExchange> exchange) {
+  try {
+    ServeArguments arguments;
+    const Route& route = find(exchange->head, arguments);
+    if (route.tell) {
+      exchange->answer(route.tell(*exchange, arguments));
+    } else {
+      route.work(exchange, arguments);
+    }
+  } catch (const HttpError& error) {
+    exchange->answer(error_response(error.status, error.what()));
+  } catch (const std::exception& error) {
+    exchange->answer(error_response(500, error.what()));
+  }
+}
+
+void Router::count(const HttpHead& head, int status, double seconds) {
+  std::string path = "other";
+  bool is_work = false;
+  ServeArguments arguments;
+  for (const Route& route : routes_) {
+    if (head.method != route.method || !is_of_route(head.path, route.path, arguments)) continue;
+    path = route.path;
+    is_work = route.work != nullptr;
+  }
+  const std::lock_guard lock(mutex_);
+  ++answers_[{path, status}];
+  if (is_work && status == 200) seconds_.add(seconds);
+}
+
+}  // namespace cytra::app

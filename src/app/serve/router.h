@@ -1,0 +1,67 @@
+#pragma once
+// Which request goes where, and who may ask.
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "app/serve/served_model.h"
+#include "app/serve/shared_regions.h"
+#include "app/serve/spool.h"
+
+namespace cytra::app {
+
+/// What all routes share.
+struct ServeState {
+  ServeState(const ServeConfig& given, std::string secret);
+  const ServeConfig& config;
+  const std::string token;  // "": none
+  Spool spool;
+  HttpRoom room;
+  SharedRegions regions;
+  std::map<std::string, std::unique_ptr<ServedModel>> models;
+  std::atomic<bool> is_draining{false};
+  std::function<int64_t()> connections;  // open now
+
+  /// The model of a name; "": the only one. Throws: HttpError (404).
+  ServedModel& model(const std::string& name) const;
+};
+
+using ServeArguments = std::vector<std::string>;  // of a route, in its order
+/// A route. `path`: "/v2/models/{model}/infer". Exactly one function is set.
+struct Route {
+  const char *method, *path, *summary;
+  /// Answers at once. Throws: HttpError.
+  std::function<HttpResponse(const HttpExchange& exchange, const ServeArguments& arguments)> tell =
+      {};
+  /// Begins work that takes a place in the room, and answers later. Throws: HttpError.
+  std::function<void(const std::shared_ptr<HttpExchange>& exchange,
+                     const ServeArguments& arguments)>
+      work = {};
+  bool is_open = false;  // needs no token
+};
+
+class Router final : public HttpHandler {
+ public:
+  explicit Router(ServeState& state);
+  std::unique_ptr<HttpRoom::Place> admit(const HttpHead& head) override;
+  void handle(std::shared_ptr<HttpExchange> exchange) override;
+  void count(const HttpHead& head, int status, double seconds) override;
+
+ private:
+  const Route& find(const HttpHead& head, ServeArguments& arguments) const;
+  void check_client(const HttpHead& head, const Route& route) const;
+  void add_protocol_routes();
+  HttpResponse metrics() const;
+  HttpResponse openapi() const;
+  ServeState& state_;
+  std::vector<Route> routes_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, int64_t> answers_;  // by route and status; by mutex_
+  pipelines::BatchHistogram seconds_;                       // of work; by mutex_
+};
+
+}  // namespace cytra::app

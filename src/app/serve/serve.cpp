@@ -1,0 +1,113 @@
+// `serve`: trained models behind HTTP.
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include "app/serve/http_server.h"
+#include "app/serve/router.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/signals.h"
+#include "base/strings.h"
+#include "device/device.h"
+#include "io/formats.h"
+
+namespace cytra::app {
+namespace {
+const bool serve_is_added = add_program<ServeConfig>("serve");
+
+/// A secret of 128 bits.
+std::string new_token() {
+  unsigned char bytes[16];
+  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    throw IoError("getrandom: the system gives no random numbers");
+  std::string token;
+  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
+std::string token_of(const ServeConfig& config) {
+  if (!config.token) {
+    if (!is_loopback(config.host)) {
+      throw ConfigError(fmt::format(
+          "token: null, but host={} can be reached from other machines; expected auto or a token",
+          config.host));
+    }
+    return "";
+  }
+  return *config.token == "auto" ? new_token() : *config.token;
+}
+
+/// Lets the process have as many connections as it may.
+void raise_open_files(int64_t connections) {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const auto wanted = static_cast<rlim_t>(connections + 256);
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void load_models(const ServeConfig& config, ServeState& state) {
+  const auto load = [&](const std::string& name, const std::vector<std::string>& paths) {
+    const Spinner spinner("loading " + name);
+    state.models.emplace(name, std::make_unique<ServedModel>(name, config, paths));
+  };
+  for (const auto& [name, path] : config.models.map)
+    load(name,
+         path.kind == config::Kind::list ? path.as<std::vector<std::string>>()
+                                         : std::vector{path.as<std::string>()});
+  if (config.checkpoint.ckpt_path.empty()) return;
+  std::string name = std::filesystem::path(config.checkpoint.ckpt_path.front()).stem().string();
+  for (char& c : name)
+    if (!is_letter(c) && !is_digit(c) && c != '_' && c != '-' && c != '.') c = '_';
+  load(name, config.checkpoint.ckpt_path);
+}
+
+int serve(cli::Run run, const ServeConfig& config) {
+  watch_signals();
+  device::prepare(config.performance);
+  raise_open_files(config.limits.connections);
+  ServeState state(config, token_of(config));
+  Router router(state);
+  HttpLimits limits;
+  limits.connections = config.limits.connections;
+  limits.header_bytes = config.limits.header_kb << 10;
+  limits.body_bytes = config.limits.body_mb * 1'000'000;
+  limits.timeout_s = config.limits.timeout_s;
+  limits.idle_s = config.limits.idle_s;
+  HttpServer server(config.host, config.port, limits, router);
+  state.connections = [&] { return server.connections(); };
+  load_models(config, state);
+  server.start();
+
+  cli::Results results(run.json);
+  results.add("url", server.address());
+  if (!config.token || *config.token == "auto")
+    results.add("token",
+                state.token.empty() ? config::Node() : config::Node::make_string(state.token));
+  for (const auto& [name, model] : state.models) results.add("model", name);
+  results.print();
+  while (signal_received() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  state.is_draining = true;
+  log::info("the server ends; {} images are still answered", state.room.requests());
+  if (!server.drain(config.limits.drain_s))
+    log::warn("limits.drain_s={}: {} images are left unanswered",
+              config.limits.drain_s,
+              state.room.requests());
+  server.stop();
+  state.models.clear();
+  return 0;
+}
+
+}  // namespace
+}  // namespace cytra::app
+
+extern "C" int cytra_serve(const cytra::cli::Run& run) {
+  return cytra::app::start(run, cytra::app::serve);
+}

@@ -1,0 +1,124 @@
+#include "app/serve/shared_regions.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/serve/http.h"
+#include "base/strings.h"
+
+namespace cytra::app {
+
+constexpr std::size_t kMostRegions = 1024;
+
+class SharedRegions::File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() { ::close(descriptor_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int get() const { return descriptor_; }
+
+ private:
+  const int descriptor_;
+};
+
+SharedRegions::~SharedRegions() = default;
+
+void SharedRegions::add(const std::string& name, const Region& region) {
+  const auto fail = [&](const std::string& why) {
+    throw HttpError(400, fmt::format("shared memory {}: {}", printable(region.key), why));
+  };
+  const std::string key = region.key.substr(starts_with(region.key, "/") ? 1 : 0);
+  if (key.empty() || key == "." || key == ".." || key.find('/') != std::string::npos ||
+      key.find('\0') != std::string::npos)
+    fail("expected the name of a region: /name");
+  const int descriptor = ::shm_open(("/" + key).c_str(), O_RDWR | O_CLOEXEC, 0);
+  if (descriptor < 0) fail(std::strerror(errno));
+  const auto file = std::make_shared<const File>(descriptor);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail(std::strerror(errno));
+  if (status.st_uid != ::geteuid()) fail("belongs to another user than the server");
+  if (region.offset < 0 || region.bytes < 1 || region.offset > status.st_size ||
+      region.bytes > status.st_size - region.offset)
+    fail(fmt::format(
+        "{} bytes from {}, but it has {}", region.bytes, region.offset, status.st_size));
+  const std::lock_guard lock(mutex_);
+  if (regions_.count(name) > 0)
+    throw HttpError(400, fmt::format("{}: is registered already", printable(name)));
+  if (regions_.size() >= kMostRegions) fail("too many are registered");
+  regions_.emplace(name, Open{region, file});
+}
+
+void SharedRegions::remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (name.empty()) {
+    regions_.clear();
+  } else {
+    regions_.erase(name);
+  }
+}
+
+std::map<std::string, SharedRegions::Region> SharedRegions::list(const std::string& name) const {
+  std::map<std::string, Region> found;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [own, open] : regions_)
+    if (name.empty() || own == name) found.emplace(own, open.region);
+  if (!name.empty() && found.empty())
+    throw HttpError(400, fmt::format("{}: no such region is registered", printable(name)));
+  return found;
+}
+
+SharedRegions::Open SharedRegions::find(const std::string& name,
+                                        int64_t offset,
+                                        int64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(name);
+  if (found == regions_.end())
+    throw HttpError(400, fmt::format("{}: no such region is registered", printable(name)));
+  const Region& region = found->second.region;
+  if (offset < 0 || bytes < 0 || offset > region.bytes || bytes > region.bytes - offset) {
+    throw HttpError(400,
+                    fmt::format("{}: {} bytes from {}, but the region has {}",
+                                printable(name),
+                                bytes,
+                                offset,
+                                region.bytes));
+  }
+  return found->second;
+}
+
+std::string SharedRegions::read(const std::string& name, int64_t offset, int64_t bytes) const {
+  const Open open = find(name, offset, bytes);
+  std::string content(static_cast<std::size_t>(bytes), '\0');
+  for (std::size_t done = 0; done < content.size();) {
+    const ssize_t count = ::pread(open.file->get(),
+                                  content.data() + done,
+                                  content.size() - done,
+                                  open.region.offset + offset + static_cast<int64_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw HttpError(400, fmt::format("{}: the region became smaller", name));
+    done += static_cast<std::size_t>(count);
+  }
+  return content;
+}
+
+void SharedRegions::write(const std::string& name, int64_t offset, const std::string& bytes) const {
+  const Open open = find(name, offset, static_cast<int64_t>(bytes.size()));
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::pwrite(open.file->get(),
+                                   bytes.data() + done,
+                                   bytes.size() - done,
+                                   open.region.offset + offset + static_cast<int64_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw HttpError(400, fmt::format("{}: the region can't be written", name));
+    done += static_cast<std::size_t>(count);
+  }
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,44 @@
+#pragma once
+// Files of requests that are being answered.
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace cytra::app {
+
+/// A folder of this user alone, in memory (/dev/shm) where there is room, else below $TMPDIR or
+/// /tmp. It is removed at the end. Thread: any.
+class Spool {
+ public:
+  /// Makes the folder; `bytes`: that may be needed. Throws: ConfigError, IoError.
+  explicit Spool(int64_t bytes);
+  ~Spool();
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  /// A folder of a request, whose files are removed with the object. Its names come again.
+  class Place {
+   public:
+    Place(Spool& spool, int64_t number, std::string folder);
+    ~Place();
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    const std::string& folder() const { return folder_; }
+
+   private:
+    Spool& spool_;
+    const int64_t number_;
+    const std::string folder_;
+  };
+  std::unique_ptr<Place> take();
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  std::mutex mutex_;
+  std::vector<int64_t> free_;  // guarded by mutex_, as made_
+  int64_t made_ = 0;
+};
+
+}  // namespace cytra::app

@@ -1,0 +1,156 @@
+#include "app/serve/tensor_input.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/strings.h"
+#include "data/image_tensor.h"
+
+namespace cytra::app {
+namespace {
+
+constexpr int64_t kMostNumbers = 16 << 20;  // that JSON may hold
+
+struct TensorType {
+  const char* name;  // of the protocol
+  io::Dtype dtype;
+};
+const std::vector<TensorType> kTensorTypes{{"UINT8", io::Dtype::u8},
+                                           {"INT8", io::Dtype::i8},
+                                           {"UINT16", io::Dtype::u16},
+                                           {"INT16", io::Dtype::i16},
+                                           {"UINT32", io::Dtype::u32},
+                                           {"INT32", io::Dtype::i32},
+                                           {"FP32", io::Dtype::f32},
+                                           {"FP64", io::Dtype::f64}};
+
+io::Dtype dtype_of_name(const std::string& name) {
+  std::vector<std::string> names;
+  for (const TensorType& type : kTensorTypes) {
+    if (name == type.name) return type.dtype;
+    names.emplace_back(type.name);
+  }
+  throw HttpError(
+      400, fmt::format("datatype {}: expected one of {}", printable(name, 20), join(names, ", ")));
+}
+
+/// Numbers of JSON, in lists of any depth.
+void add_numbers(const Json& data, at::Tensor& into, int64_t& at) {
+  if (data.is_array()) {
+    for (const Json& item : data) add_numbers(item, into, at);
+  } else if (!data.is_number() && !data.is_boolean()) {
+    throw HttpError(400, "data: expected numbers");
+  } else {
+    if (at < into.numel())
+      into.mutable_data_ptr<double>()[at] =
+          data.is_boolean() ? data.get<bool>() : data.get<double>();
+    ++at;
+  }
+}
+
+}  // namespace
+
+const char* type_name(io::Dtype dtype) {
+  for (const TensorType& type : kTensorTypes)
+    if (type.dtype == dtype) return type.name;
+  return "";
+}
+
+InputTensor input_of(const Json& body,
+                     const std::string& binary,
+                     const SharedRegions& regions,
+                     int64_t dims) {
+  const auto found = body.find("inputs");
+  if (found == body.end() || !found->is_array() || found->size() != 1 || !(*found)[0].is_object())
+    throw HttpError(400, "inputs: expected one, image");
+  const Json& given = (*found)[0];
+  if (const auto name = member<std::string>(given, "name", "a text"); name != "image")
+    throw HttpError(400, fmt::format("inputs: {}: expected image", printable(name, 40)));
+  InputTensor input;
+  input.dtype = dtype_of_name(member<std::string>(given, "datatype", "a text"));
+  input.shape = member<std::vector<int64_t>>(given, "shape", "a list of whole numbers");
+  const auto rank = static_cast<int64_t>(input.shape.size());
+  if (rank < dims || rank > dims + 2) {
+    const char* sides = dims == 2 ? "H,W" : "D,H,W";
+    throw HttpError(400,
+                    fmt::format("shape ({}): expected (N,C,{}), (C,{}) or ({})",
+                                fmt::join(input.shape, ","),
+                                sides,
+                                sides,
+                                sides));
+  }
+  int64_t values = 1;
+  for (const int64_t side : input.shape) {
+    if (side < 1 || side > (int64_t{1} << 40) / values)
+      throw HttpError(400,
+                      fmt::format("shape ({}): expected sides of 1 to 2^40 values in all",
+                                  fmt::join(input.shape, ",")));
+    values *= side;
+  }
+  std::vector<int64_t> shape = input.shape;
+  if (rank == dims + 2) {
+    input.count = shape.front();
+    shape.erase(shape.begin());
+  }
+  if (rank == dims) shape.insert(shape.begin(), 1);
+  if (dims == 2) shape.insert(shape.begin() + 1, 1);
+  std::copy(shape.begin(), shape.end(), input.one.begin());
+  const int64_t bytes = values * static_cast<int64_t>(io::size_of(input.dtype));
+  const auto expect_bytes = [&](int64_t size) {
+    if (size != bytes)
+      throw HttpError(
+          400, fmt::format("image: {} bytes, but its shape and datatype need {}", size, bytes));
+  };
+  const Json& parameters = parameters_of(given);
+  if (parameters.contains("shared_memory_region")) {
+    const auto size = member<int64_t>(parameters, "shared_memory_byte_size", "a whole number");
+    expect_bytes(size);
+    input.bytes =
+        regions.read(member<std::string>(parameters, "shared_memory_region", "a text"),
+                     member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0),
+                     size);
+  } else if (parameters.contains("binary_data_size")) {
+    const auto size = member<int64_t>(parameters, "binary_data_size", "a whole number");
+    expect_bytes(size);
+    expect_bytes(static_cast<int64_t>(binary.size()));
+    input.bytes = binary;
+  } else if (given.contains("data")) {
+    if (values > kMostNumbers) expect_bytes(0);
+    at::Tensor numbers = at::empty({values}, at::kDouble);
+    int64_t count = 0;
+    add_numbers(given["data"], numbers, count);
+    if (count != values)
+      throw HttpError(400, fmt::format("data: {} numbers, but the shape needs {}", count, values));
+    const io::Image image = data::to_image(numbers.view({1, 1, values}), input.dtype, {});
+    input.bytes.assign(image.pixels.begin(), image.pixels.end());
+  } else {
+    throw HttpError(400, "image: expected data, binary_data_size or shared_memory_region");
+  }
+  return input;
+}
+
+std::vector<OutputTensor> outputs_of(const Json& body, const std::string& usual) {
+  const bool is_binary =
+      member_or<bool>(parameters_of(body), "binary_data_output", "true or false", false);
+  std::vector<OutputTensor> outputs;
+  if (!body.contains("outputs") || body["outputs"].empty()) return {{usual, "", 0, 0, is_binary}};
+  if (!body["outputs"].is_array() || body["outputs"].size() > 8)
+    throw HttpError(400, "outputs: expected a list of 1 to 8");
+  for (const Json& given : body["outputs"]) {
+    if (!given.is_object()) throw HttpError(400, "outputs: expected objects");
+    const Json& parameters = parameters_of(given);
+    OutputTensor output;
+    output.name = member<std::string>(given, "name", "a text");
+    output.is_binary = member_or<bool>(parameters, "binary_data", "true or false", is_binary);
+    output.region = member_or<std::string>(parameters, "shared_memory_region", "a text", "");
+    output.offset = member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0);
+    output.bytes = member_or<int64_t>(parameters, "shared_memory_byte_size", "a whole number", 0);
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""What strangers may send to `serve`: each attack gets the right answer, memory stays, and an honest client is served.
+
+attacks_test.py FOLDER_OF_PROGRAMS
+"""
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+
+from server import Checks, Model, Server
+
+
+def raw(server, parts, timeout=20):
+    """Sends bytes as they are; the status of the answer, 0 where the connection is closed without one."""
+    with server.connect(timeout) as connection:
+        try:
+            for part in parts:
+                connection.sendall(part)
+        except OSError:
+            pass  # the server has closed it; its answer may still be there
+        answer = b""
+        try:
+            while b"\r\n" not in answer:
+                got = connection.recv(4096)
+                if not got:
+                    break
+                answer += got
+        except OSError:
+            pass
+    return int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/1.") else 0
+
+
+def head(server, *lines, target="/predict", method="POST"):
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {server.token}", *lines, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def attacks(server, checks):
+    big = b"x" * (1 << 20)
+    cases = [
+        ("a body that says it is too large", [head(server, "Content-Length: 999999999999")], 413),
+        ("an endless body in chunks", [head(server, "Transfer-Encoding: chunked"), *[b"100000\r\n" + big + b"\r\n"] * 300], 413),
+        ("an endless header", [b"GET / HTTP/1.1\r\nX: ", *[big] * 50], 431),
+        ("100,000 headers", [b"GET / HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % i for i in range(100_000))], 431),
+        ("Content-Length and Transfer-Encoding", [head(server, "Content-Length: 5", "Transfer-Encoding: chunked"), b"0\r\n\r\n"],
+         400),
+        ("two Content-Lengths", [head(server, "Content-Length: 5", "Content-Length: 6"), b"abcdef"], 400),
+        ("a negative Content-Length", [head(server, "Content-Length: -1")], 400),
+        ("a Content-Length beyond 64 bits", [head(server, "Content-Length: 99999999999999999999999")], 400),
+        ("a chunk's size that is no number", [head(server, "Transfer-Encoding: chunked"), b"zz\r\nabc\r\n"], 400),
+        ("gzip and chunked", [head(server, "Transfer-Encoding: gzip, chunked"), b"0\r\n\r\n"], 501),
+        ("an address of 9 kB", [head(server, target="/" + "a" * 9000, method="GET")], 414),
+        ("a NUL in a header", [b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n"], 400),
+        ("no HTTP", [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200)], 400),
+        ("no Host", [b"GET /healthz HTTP/1.1\r\n\r\n"], 400),
+        ("HTTP 9", [b"GET /healthz HTTP/9.1\r\nHost: a\r\n\r\n"], (400, 505)),
+        ("a body of gzip", [head(server, "Content-Encoding: gzip", "Content-Length: 10"), bytes(10)], 415),
+        ("a path outside", [head(server, target="/../../etc/passwd", method="GET")], 404),
+        ("a coded path outside", [head(server, target="/predict/%2e%2e%2f%2e%2e%2fetc%2fpasswd"), b""], (404, 400)),
+        ("an unknown expectation", [head(server, "Expect: a pony", "Content-Length: 3"), b"abc"], 417),
+    ]
+    server.ask("GET", "/healthz")
+    before = server.memory_mb()
+    for name, parts, expected in cases:
+        status = raw(server, parts)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        checks.expect(status in expected, f"{name}: {status}")
+        checks.expect(server.ask("GET", "/healthz", timeout=5)[0] == 200, "    and then an honest client")
+    checks.expect(server.memory_mb() < before + 64, f"memory: {before:.0f} -> {server.memory_mb():.0f} MB")
+
+
+def slow_clients(server, checks):
+    before = server.memory_mb()
+    idle = [server.connect() for _ in range(1000)]
+    slow = [server.connect() for _ in range(1000)]
+    for connection in slow:
+        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: ")
+    worst = 0
+    for turn in range(20):
+        for connection in slow[turn::20]:
+            try:
+                connection.sendall(b"a")
+            except OSError:
+                pass  # it made room
+        begin = time.monotonic()
+        status = server.ask("GET", "/healthz", timeout=10)[0]
+        worst = max(worst, time.monotonic() - begin)
+        if status != 200:
+            checks.expect(False, f"an honest client among slow ones: {status}")
+    checks.expect(worst < 1, f"an honest client among 1000 idle and 1000 slow ones: {worst * 1000:.0f} ms at most")
+    checks.expect(server.memory_mb() < before + 64, f"memory: {before:.0f} -> {server.memory_mb():.0f} MB")
+    for connection in idle + slow:
+        connection.close()
+    # A head that does not end, and a body that does not come, get 408.
+    statuses = []
+    threads = [threading.Thread(target=lambda parts=parts: statuses.append(raw(server, parts, 30))) for parts in
+               ([b"GET /healthz HTTP/1.1\r\nHost: a"], [head(server, "Content-Length: 100000"), b"abc"])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    checks.expect(statuses == [408, 408], f"what never ends: {statuses}")
+
+
+def one_connection(server, image, checks):
+    """Several requests in one packet, and a body that waits for `100 Continue`."""
+    with server.connect() as connection:
+        connection.sendall(head(server, target="/healthz", method="GET") * 3)
+        answer = b""
+        while answer.count(b'{"status":"ok"}') < 3:
+            got = connection.recv(65536)
+            if not got:
+                break
+            answer += got
+        checks.expect(answer.count(b"HTTP/1.1 200") == 3, "three requests in one packet")
+        connection.sendall(head(server, f"Content-Length: {len(image)}", "Expect: 100-continue"))
+        checks.expect(connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n", "100 Continue")
+        connection.sendall(image)
+        checks.expect(connection.recv(100).startswith(b"HTTP/1.1 200"), "and the answer")
+
+
+def overload(model, checks):
+    image = model.images[0].read_bytes()
+    with Server(model, "limits.requests=2", "batching.max_batch_size=1") as server:
+        server.ask("POST", "/predict", image)
+        ends = []
+
+        def client():
+            for _ in range(10):
+                begin = time.monotonic()
+                status, headers, _ = server.ask("POST", "/predict", image)
+                ends.append((status, time.monotonic() - begin, headers.get("retry-after")))
+
+        threads = [threading.Thread(target=client) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        refused = [end for end in ends if end[0] == 503]
+        checks.expect(len(ends) == 160 and {end[0] for end in ends} == {200, 503},
+                      f"16 clients, two places: {len(ends) - len(refused)} answered, {len(refused)} refused")
+        checks.expect(all(end[2] for end in refused), "each refusal has Retry-After")
+        metrics = server.ask("GET", "/metrics")[2]
+        checks.expect(b"cytra_serve_requests_open 0" in metrics and b"cytra_serve_requests_bytes 0" in metrics,
+                      "no place is lost")
+
+
+def vanished(model, checks):
+    """Clients that go while their image waits; then others are served, and nothing is open."""
+    image = model.images[0].read_bytes()
+    with Server(model) as server:
+        for turn in range(100):
+            connection = server.connect()
+            connection.sendall(head(server, f"Content-Length: {len(image)}") + image[:None if turn % 2 else 100])
+            connection.close()
+        status = server.ask("POST", "/predict", image)[0]
+        deadline = time.monotonic() + 20
+        while b"cytra_serve_requests_open 0" not in server.ask("GET", "/metrics")[2] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        checks.expect(status == 200 and b"cytra_serve_requests_open 0" in server.ask("GET", "/metrics")[2],
+                      f"after 100 clients that went: {status}")
+        status, _, body = server.ask("POST", "/predict?timeout=0.001", image)
+        checks.expect(status == 504 and b"in time" in body, f"a deadline: {status}")
+
+
+def drain(model, checks):
+    """SIGTERM while images are predicted: each is answered, /ready is 503, no new one is taken, exit code 0."""
+    side = 512
+    header = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({side}, {side}), }}".encode().ljust(117) + b"\n"
+    image = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(range(256)) * (side * side // 128)
+    with Server(model, "batching.max_batch_size=1") as server:
+        connections = []
+        for _ in range(30):
+            connection = server.connect()
+            connection.sendall(head(server, f"Content-Length: {len(image)}", "Connection: close") + image)
+            connections.append(connection)
+        while b"cytra_serve_requests_open 0\n" in server.ask("GET", "/metrics")[2]:
+            time.sleep(0.01)
+        os.kill(server.process.pid, signal.SIGTERM)
+        late = []
+        try:
+            while 503 not in late:
+                late.append(server.ask("GET", "/ready", timeout=5)[0])
+            late.append(-server.ask("POST", "/predict", image, timeout=5)[0])
+        except OSError:
+            pass  # it has ended
+        checks.expect(503 in late and 200 not in late[late.index(503):] and -200 not in late, f"/ready then: {set(late)}")
+        statuses = []
+        for connection in connections:
+            answer = b""
+            try:
+                while got := connection.recv(65536):
+                    answer += got
+            except OSError:
+                pass
+            statuses.append(answer[9:12])
+        checks.expect(set(statuses) <= {b"200", b"503"} and b"200" in statuses,
+                      f"30 images under way at SIGTERM: {statuses.count(b'200')} answered, {statuses.count(b'503')} refused")
+        checks.expect(server.process.wait(60) == 0, "exit code 0")
+
+
+def main():
+    checks = Checks()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 8192), most))
+    model = Model(sys.argv[1])
+    with Server(model, "limits.body_mb=8", "limits.requests_mb=64") as server:
+        attacks(server, checks)
+        slow_clients(server, checks)
+        one_connection(server, model.images[0].read_bytes(), checks)
+    overload(model, checks)
+    vanished(model, checks)
+    drain(model, checks)
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""What `serve` answers equals what `predict` writes; mistakes get one clear error; the tensors of the Open Inference
+Protocol pass byte by byte.
+
+serve_test.py FOLDER_OF_PROGRAMS
+"""
+import json
+import math
+import struct
+import subprocess
+import sys
+import threading
+
+from server import Checks, Model, Server
+
+
+def same_as_predict(model, server, checks):
+    for image in model.images[:2]:
+        for words, query in [((), ""), (("predict.save=probability",), "&save=probability"),
+                             (("predict.threshold=0.3",), "&threshold=0.3"), (("predict.format=npy",), "&format=npy")]:
+            expected = open(model.predict(image, *words)["prediction"], "rb").read()
+            status, headers, body = server.ask("POST", f"/predict?filename={image.name}{query}", image.read_bytes())
+            checks.expect(status == 200 and body == expected, f"{image.name} {query}: {status}, {len(body)} bytes, "
+                          f"{headers.get('content-type')}, as predict's {len(expected)}")
+    image = model.images[0]
+    written = model.predict(image, "predict.measurements=true", "predict.contours=geojson")
+    for output, kind in [("overlay", "overlay"), ("table", "measurements"), ("geojson", "geojson")]:
+        status, _, body = server.ask("POST", f"/predict?filename={image.name}&output={output}", image.read_bytes())
+        checks.expect(status == 200 and body == open(written[kind], "rb").read(), f"output={output}: {status}")
+    expected = open(model.predict(image, "predict.format=png")["prediction"], "rb").read()
+    status, headers, body = server.ask("POST", "/predict", image.read_bytes(), {"Accept": "image/png"})
+    checks.expect((status, headers.get("content-type")) == (200, "image/png") and body == expected, "Accept: image/png")
+
+
+def together(model, server, checks):
+    """Images of many clients at once each get their own answer."""
+    images = [image.read_bytes() for image in model.images]
+    expected = [server.ask("POST", "/predict?save=mask", image)[2] for image in images]
+    wrong = []
+
+    def client(number):
+        for turn in range(6):
+            at = (number + turn) % len(images)
+            status, _, body = server.ask("POST", "/predict?save=mask", images[at])
+            if status != 200 or body != expected[at]:
+                wrong.append((status, body[:200]))
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    checks.expect(not wrong, f"72 images of 12 clients at once: {wrong[:3]}")
+
+
+def mistakes(model, server, checks):
+    image = model.images[0].read_bytes()
+    for method, target, body, headers, expected, words in [
+            ("GET", "/nowhere", None, {}, 404, "openapi.json"),
+            ("GET", "/predict", None, {}, 405, "expected POST"),
+            ("POST", "/predict/other", image, {}, 404, "no such model"),
+            ("POST", "/predict", b"", {}, 400, "empty"),
+            ("POST", "/predict", b"no image", {}, 422, "not an image"),
+            ("POST", "/predict", image[:200], {}, 422, "image"),
+            ("POST", "/predict?threshhold=1", image, {}, 400, "Did you mean 'threshold'?"),
+            ("POST", "/predict?threshold=2", image, {}, 400, "from 0 to 1"),
+            ("POST", "/predict?save=labels", image, {}, 400, "predict.save=labels"),
+            ("POST", "/predict?output=tabel", image, {}, 400, "Did you mean 'table'?"),
+            ("POST", "/predict?format=png&save=probability", image, {}, 422, "PNG"),
+            ("POST", "/predict?a=1&a=2", image, {}, 400, "twice"),
+            ("POST", "/predict?threshold=%zz", image, {}, 400, "hexadecimal"),
+            ("POST", "/predict%00", image, {}, 400, "%00"),
+            ("POST", "/predict", image, {"Content-Encoding": "gzip"}, 415, "Content-Encoding"),
+            ("POST", "/predict", b"ObjectType = Image\nNDims = 2\nDimSize = 4 4\nElementType = MET_UCHAR\n"
+             b"ElementDataFile = /etc/passwd\n", {}, 422, "'/etc/passwd', expected a file below"),
+            ("POST", "/v2/models/last/infer", b"{", {}, 400, "JSON"),
+            ("POST", "/v2/models/last/infer", b"[" * 100 + b"]" * 100, {}, 400, "nested"),
+            ("POST", "/v2/models/last/infer", b"{}", {}, 400, "inputs"),
+            ("POST", "/v2/models/last/infer", json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": [
+                2**62, 2**62, 4], "data": []}]}).encode(), {}, 400, "shape"),
+            ("POST", "/v2/systemsharedmemory/region/a/register", b'{"key": "/../etc/passwd", "byte_size": 1}', {}, 400,
+             "expected the name"),
+    ]:
+        status, answer_headers, answer = server.ask(method, target, body, headers)
+        try:
+            text = json.loads(answer)["error"]
+        except (ValueError, KeyError):
+            text = f"no JSON: {answer[:100]}"
+        fits = status == expected and words in text and "cytra-serve-" not in text
+        checks.expect(fits, f"{method} {target} {headers}: {status} {text}")
+    for headers, token in [({}, False), ({"Authorization": "Bearer wrong"}, False), ({"Authorization": server.token}, False)]:
+        status, _, _ = server.ask("POST", "/predict", image, headers, token=token)
+        checks.expect(status == 401, f"without the token, {headers}: {status}")
+    for target in "/healthz", "/ready", "/v2/health/live", "/v2/health/ready":
+        checks.expect(server.ask("GET", target, token=False)[0] == 200, f"{target} needs no token")
+    status, headers, text = server.ask("GET", "/metrics")
+    checks.expect(status == 200 and b'cytra_serve_answers_total{route="/predict",status="200"}' in text, "/metrics")
+    document = json.loads(server.ask("GET", "/openapi.json")[2])
+    checks.expect(document["openapi"].startswith("3.") and "/predict/{model}" in document["paths"], "/openapi.json")
+
+
+def npy_pixels(content):
+    """dtype, shape, bytes of NumPy's format 1.0."""
+    length = struct.unpack("<H", content[8:10])[0]
+    header = eval(content[10:10 + length], {})  # noqa: S307 - our own file
+    return header["descr"], header["shape"], content[10 + length:]
+
+
+def tensors(model, server, checks):
+    raw = model.folder / "raw.npy"
+    size = 48
+    values = struct.pack(f"<{size * size}H", *[(7 * i * i + 13 * i) % 4001 for i in range(size * size)])
+    header = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({size}, {size}), }}".encode()
+    header += b" " * (117 - len(header)) + b"\n"
+    raw.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + values)
+    for form in "mask", "logits":
+        path = model.predict(raw, f"predict.save={form}", "predict.format=npy")["prediction"]
+        kind, shape, expected = npy_pixels(open(path, "rb").read())
+        words = {"inputs": [{"name": "image", "shape": [1, 1, size, size], "datatype": "UINT16",
+                             "parameters": {"binary_data_size": len(values)}}],
+                 "outputs": [{"name": form, "parameters": {"binary_data": True}}], "id": "7"}
+        head = json.dumps(words).encode()
+        status, headers, body = server.ask("POST", "/v2/models/last/infer", head + values,
+                                           {"Inference-Header-Content-Length": str(len(head))})
+        length = int(headers.get("inference-header-content-length", 0))
+        told = json.loads(body[:length] or body)
+        name = {"|u1": "UINT8", "<f4": "FP32"}[kind]
+        checks.expect(status == 200 and body[length:] == expected, f"binary {form} as predict of the same array: {status}")
+        checks.expect(told.get("id") == "7" and told["outputs"][0]["datatype"] == name
+                      and told["outputs"][0]["shape"][-2:] == list(shape[-2:]), f"its description: {told}")
+    # The same as JSON, twice in one request.
+    numbers = list(struct.unpack(f"<{size * size}H", values))
+    words = {"inputs": [{"name": "image", "shape": [2, 1, size, size], "datatype": "UINT16", "data": numbers * 2}],
+             "outputs": [{"name": "logits"}]}
+    status, _, body = server.ask("POST", "/v2/models/last/infer", json.dumps(words))
+    output = json.loads(body)["outputs"][0]
+    wanted = struct.unpack(f"<{len(expected) // 4}f", expected) * 2
+    near = len(output["data"]) == len(wanted) and all(
+        math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-5) for a, b in zip(output["data"], wanted))
+    checks.expect(status == 200 and output["shape"] == [2, 1, size, size] and near, f"two images as JSON: {output['shape']}")
+    status, _, body = server.ask("GET", "/v2/models/last")
+    checks.expect(status == 200 and json.loads(body)["inputs"][0]["name"] == "image", f"/v2/models/last: {body[:300]}")
+
+
+def starts(model, checks):
+    for words, expected in [(["host=0.0.0.0", "token=null"], "expected auto or a token"),
+                            (["models={a: 1, last: 2}"], "expected one of both"), (["port=70000"], "65535"),
+                            (["host=nowhere.invalid"], "expected an address")]:
+        try:
+            with Server(model, *words):
+                checks.expect(False, f"{words} starts")
+        except RuntimeError as error:
+            checks.expect(expected in str(error), f"{words}: {str(error).strip()}")
+    with Server(model, f"models={{a: {model.checkpoint}, b: {model.checkpoint}}}", "token=null", checkpoint=False) as server:
+        image = model.images[0].read_bytes()
+        checks.expect(server.token is None, "token=null: none is printed")
+        answers = [server.ask("POST", target, image)[0] for target in ("/predict/a", "/predict/b", "/predict")]
+        checks.expect(answers == [200, 200, 404], f"two models: {answers}")
+        status, _, _ = server.ask("GET", "/healthz", headers={"Host": "evil.example"})
+        checks.expect(status == 421, f"a foreign Host without a token: {status}")
+        checks.expect(server.stop() == 0, "SIGTERM: exit code 0")
+    socket_path = model.folder / "s.sock"
+    with Server(model, f"host=unix:{socket_path}") as server:
+        done = subprocess.run(["curl", "-s", "--unix-socket", socket_path, "http://localhost/healthz"], capture_output=True)
+        checks.expect(done.stdout == b'{"status":"ok"}\n' and socket_path.stat().st_mode & 0o77 == 0, "a Unix socket")
+    checks.expect(not socket_path.exists(), "the socket is removed")
+
+
+def main():
+    checks = Checks()
+    model = Model(sys.argv[1])
+    eager = "performance.backend=eager"  # other engines are made of the first windows that come, to the last bit
+    model.words = [eager]
+    with Server(model, eager) as server:
+        same_as_predict(model, server, checks)
+        together(model, server, checks)
+        mistakes(model, server, checks)
+        tensors(model, server, checks)
+    model.words = []
+    with Server(model) as server:
+        for image in model.images:
+            status, _, body = server.ask("POST", f"/predict?filename={image.name}", image.read_bytes())
+            checks.expect(body == open(model.predict(image)["prediction"], "rb").read(), f"{image.name}, the usual engine")
+    starts(model, checks)
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
