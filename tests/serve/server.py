@@ -51,7 +51,7 @@ class Model:
         out = tempfile.mkdtemp(dir=self.folder)
         told = run(self.binaries / "predict", f"checkpoint.ckpt_path={self.checkpoint}", "trainer.accelerator=cpu",
                    f"data.path={image}", f"paths.output_dir={out}/out", "--json", *self.words, *words)
-        return json.loads(told)
+        return {kind: found[0] if isinstance(found, list) else found for kind, found in json.loads(told).items()}
 
 
 class Server:
