@@ -63,7 +63,7 @@ struct ServePredict {
   std::string save = "auto";
   double threshold = 0.5;
   config::Node temperature, postprocess;
-  bool original_grid = false;
+  std::optional<bool> original_grid;
   template <class V>
   void visit(V& v) {
     v("save",
@@ -76,7 +76,7 @@ struct ServePredict {
       postprocess,
       "steps that change a result, in their order",
       config::list_of<inference::Postprocess>());
-    v("original_grid", original_grid, "results in the voxels of the image that came");
+    v("original_grid", original_grid, "results in the voxels of the image that came, as of predict");
   }
 };
 

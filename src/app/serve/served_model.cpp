@@ -155,8 +155,7 @@ ServedModel::ServedModel(std::string name,
     : name_(std::move(name)),
       form_(config.predict.save == "auto" ? "" : config.predict.save),
       threshold_(config.predict.threshold),
-      postprocess_(config.predict.postprocess),
-      original_grid_(config.predict.original_grid) {
+      postprocess_(config.predict.postprocess) {
   const inference::ModelConfig own = model_config(config, std::move(paths));
   const c10::Device device = device::choose_device(config.trainer.accelerator);
   const inference::Subject subject = inference::load_subject(own, device, config.trainer.precision);
@@ -171,6 +170,7 @@ ServedModel::ServedModel(std::string name,
   pipelines::PredictOptions temperature;
   temperature.temperature = config.predict.temperature;
   options.temperature = temperature.temperature_number();
+  original_grid_ = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
   options.tracks_places = original_grid_;
   for (inference::HeadPredictor& by : inference::predictors_of(subject, own, {}, options)) {
     if (!by.head.empty()) heads_.push_back(by.head);

@@ -73,7 +73,7 @@ class ServedModel {
   const std::string name_, form_;
   const double threshold_;
   const config::Node postprocess_;
-  const bool original_grid_;
+  bool original_grid_ = false;
   std::vector<std::string> heads_;
   std::map<std::string, std::shared_ptr<const inference::Predictor>> predictors_;  // by head
   std::mutex mutex_;
