@@ -60,7 +60,7 @@ def main():
         files[name] = (path.read_bytes(), bool(path.stat().st_mode & 0o100))
     info = f"cytra-{version}.dist-info"
     licenses = {"LICENSE": HERE.parent.parent / "LICENSE"}
-    licenses |= {f"{p.name}": p for p in sorted((tree / "share/cytra/licenses").glob("*"))}
+    licenses |= {path.name: path for path in sorted((tree / "share/cytra/licenses").glob("*"))}
     for name, path in licenses.items():
         files[f"{info}/licenses/{name}"] = (path.read_bytes(), False)
         files.pop(f"cytra_programs/share/cytra/licenses/{name}", None)
