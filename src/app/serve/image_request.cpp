@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "app/serve/form_data.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/strings.h"
@@ -66,16 +67,6 @@ const std::vector<std::pair<const char*, const char*>> kMediaTypes{
     {".geojson", "application/geo+json"},
     {".zip", "application/zip"}};
 
-/// A client's name of a file, where it is safe to use.
-std::string safe_name(const std::string& given) {
-  const std::string name = given.substr(given.find_last_of("/\\") + 1);
-  const bool is_fine = !name.empty() && name.size() <= 100 && name.front() != '.' &&
-                       std::all_of(name.begin(), name.end(), [](char c) {
-                         return !is_control(c) && c != '"' && c != '%';
-                       });
-  return is_fine ? name : "";
-}
-
 const io::Format* format_by_content(const std::string& content, const std::string& path) {
   const std::string head = content.substr(0, io::kHeadBytes);
   for (const io::Format& format : io::formats())
@@ -86,13 +77,6 @@ const io::Format* format_by_content(const std::string& content, const std::strin
 bool is_taken(const io::Format* format) {
   return format != nullptr &&
          std::find(kTakenFormats.begin(), kTakenFormats.end(), format->name) != kTakenFormats.end();
-}
-
-void write_plain(const std::string& path, const std::string& content) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  file.close();
-  if (!file) throw_errno("can't be written", path, errno);
 }
 
 class FileWork final : public ImageWork {
@@ -157,6 +141,11 @@ class FileWork final : public ImageWork {
  private:
   /// Puts the content where it can be read as a file.
   void take_file() {
+    if (!file_.path.empty()) {
+      path_ = file_.path;
+      name_ = fs::path(path_).filename().string();
+      return;
+    }
     name_ = safe_name(file_.name);
     const io::Format* format = format_by_content(
         file_.content, place_->folder() + "/" + (name_.empty() ? "image" : name_));
@@ -199,20 +188,23 @@ std::string format_accepted(const std::string& accept) {
   return "auto";
 }
 
-/// `filename="..."` of a Content-Disposition.
-std::string name_in(const std::string& disposition) {
-  const std::string mark = "filename=";
-  const std::size_t at = disposition.find(mark);
-  if (at == std::string::npos) return "";
-  std::string name = disposition.substr(at + mark.size());
-  if (!name.empty() && name.front() == '"') {
-    name.erase(0, 1);
-    return name.substr(0, name.find('"'));
-  }
-  return name.substr(0, name.find(';'));
+}  // namespace
+
+std::string safe_name(const std::string& given) {
+  const std::string name = given.substr(given.find_last_of("/\\") + 1);
+  const bool is_fine = !name.empty() && name.size() <= 100 && name.front() != '.' &&
+                       std::all_of(name.begin(), name.end(), [](char c) {
+                         return !is_control(c) && c != '"' && c != '%';
+                       });
+  return is_fine ? name : "";
 }
 
-}  // namespace
+void write_plain(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  if (!file) throw_errno("can't be written", path, errno);
+}
 
 double number_of(const std::string& name, const std::string& text, double low, double high) {
   char* end = nullptr;
@@ -260,11 +252,8 @@ void predict_image(ServedModel& model,
   if (exchange->body.empty()) throw HttpError(400, "the body is empty, expected an image's file");
   ImageFile file;
   file.type = in_small_letters(trim(split(head.header("content-type") + ";", ';').front()));
-  if (starts_with(file.type, "multipart/"))
-    throw HttpError(415,
-                    "Content-Type: multipart: expected the image's file alone as body (curl "
-                    "--data-binary @FILE)");
-  file.name = head.parameter("filename", name_in(head.header("content-disposition")));
+  file.name =
+      head.parameter("filename", parameter_in(head.header("content-disposition"), "filename"));
   file.output = head.parameter("output", "image");
   file.format = head.parameter("format", format_accepted(head.header("accept")));
   if (head.query.count("scene") > 0)
@@ -276,7 +265,15 @@ void predict_image(ServedModel& model,
     wish.threshold = number_of("threshold", head.parameter("threshold"), 0, 1);
   if (head.query.count("timeout") > 0)
     exchange->expire_in(number_of("timeout", head.parameter("timeout"), 0.001, 1e6));
-  file.content = std::move(exchange->body);
+  if (starts_with(file.type, "multipart/")) {  // of a browser, or curl -F image=@FILE
+    const FormPart part = file_part(parse_form(head.header("content-type"), exchange->body));
+    if (head.query.count("filename") == 0) file.name = part.filename;
+    file.type = part.type;
+    file.content = part.content;
+    exchange->body.clear();
+  } else {
+    file.content = std::move(exchange->body);
+  }
   model.submit(wish, work_on_file(std::move(file), spool), exchange);
 }
 

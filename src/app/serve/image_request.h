@@ -17,8 +17,10 @@ extern const std::vector<ImageParameter> kImageParameters;
 
 /// An image that came as a file, and what is asked of it.
 struct ImageFile {
-  std::string content, name;  // the name that the client gave it, "" where it gave none
-  std::string type;           // Content-Type
+  std::string content, name;         // the name that the client gave it, "" where it gave none
+  std::string type;                  // Content-Type
+  std::string path;                  // of a file that is there already, in place of content
+  std::shared_ptr<const void> kept;  // what has to live as long as that file
   std::string output = "image", format = "auto";
   int64_t scene = -1, timepoint = -1;
 };
@@ -27,6 +29,10 @@ struct ImageFile {
 std::unique_ptr<ImageWork> work_on_file(ImageFile file, Spool& spool);
 /// Answers a request whose body is an image. Throws: HttpError for its parameters.
 void predict_image(ServedModel& model, const std::shared_ptr<HttpExchange>& exchange, Spool& spool);
+/// A client's name of a file without its folder; "" where it can't be used.
+std::string safe_name(const std::string& given);
+/// Writes a file that need not last. Throws: as throw_errno().
+void write_plain(const std::string& path, const std::string& content);
 /// A number of a request. Throws: HttpError that names it.
 double number_of(const std::string& name, const std::string& text, double low, double high);
 /// The media type of a file by the ending of its name.

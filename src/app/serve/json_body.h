@@ -19,7 +19,7 @@ const Json& parameters_of(const Json& object);
 
 /// A member of a JSON object. Throws: HttpError naming it where it has another type.
 template <class T>
-T member(const Json& object, const char* name, const char* expected) {
+T json_member(const Json& object, const char* name, const char* expected) {
   const auto found = object.find(name);
   if (found == object.end()) throw_member(name, expected, true);
   try {
@@ -31,8 +31,8 @@ T member(const Json& object, const char* name, const char* expected) {
 
 /// A member of a JSON object; `fallback` where it is missing.
 template <class T>
-T member_or(const Json& object, const char* name, const char* expected, T fallback) {
-  return object.contains(name) ? member<T>(object, name, expected) : fallback;
+T json_member_or(const Json& object, const char* name, const char* expected, T fallback) {
+  return object.contains(name) ? json_member<T>(object, name, expected) : fallback;
 }
 
 }  // namespace cytra::app

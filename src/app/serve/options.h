@@ -85,7 +85,7 @@ struct ServeConfig : CommonConfig {
   config::Node models, inference_args;
   std::string host = "127.0.0.1";
   int64_t port = 8000;
-  std::optional<std::string> token = "auto";
+  std::optional<std::string> token = "auto", datastore;
   ServeLimits limits;
   ServeBatching batching;
   ServePredict predict;
@@ -105,6 +105,10 @@ struct ServeConfig : CommonConfig {
       token,
       "what clients send as `Authorization: Bearer TOKEN`; auto: made and printed at the start; "
       "null: none, on this machine alone");
+    v("datastore",
+      datastore,
+      "folder of images that annotators work on, for clients of MONAI Label; their labels go into "
+      "labels/final in it");
     v("limits", limits, "what the server takes at once");
     v("batching", batching, "images that are computed together");
     v("predict", predict, "what results are");

@@ -37,23 +37,16 @@ bool is_of_route(const std::string& path, const std::string& route, ServeArgumen
   return true;
 }
 
-/// Compares secrets in a time that does not depend on where they differ.
-bool are_equal_secrets(const std::string& one, const std::string& other) {
-  unsigned difference = one.size() == other.size() ? 0 : 1;
-  for (std::size_t i = 0; i < one.size(); ++i)
-    difference |= static_cast<unsigned char>(one[i]) ^
-                  static_cast<unsigned>(
-                      static_cast<unsigned char>(other.empty() ? '\0' : other[i % other.size()]));
-  return difference == 0;
-}
-
 }  // namespace
 
 ServeState::ServeState(const ServeConfig& given, std::string secret)
     : config(given),
       token(std::move(secret)),
       spool(4 * given.limits.requests_mb * 1'000'000),
-      room(given.limits.requests, given.limits.requests_mb * 1'000'000) {}
+      room(given.limits.requests, given.limits.requests_mb * 1'000'000),
+      sessions(spool, given.limits.requests, given.limits.requests_mb * 1'000'000) {
+  if (given.datastore) datastore.emplace(*given.datastore);
+}
 
 ServedModel& ServeState::model(const std::string& name) const {
   if (name.empty() && models.size() == 1) return *models.begin()->second;
@@ -106,6 +99,7 @@ Router::Router(ServeState& state) : state_(state) {
       {"POST", "/predict/{model}", "An image comes, its result goes", {}, predict},
   };
   add_protocol_routes();
+  add_label_routes();
 }
 
 const Route& Router::find(const HttpHead& head, ServeArguments& arguments) const {
@@ -124,6 +118,15 @@ const Route& Router::find(const HttpHead& head, ServeArguments& arguments) const
       404, printable(head.path) + ": there is nothing; GET /openapi.json says what there is");
 }
 
+/// Compares in a time that does not depend on where they differ.
+bool Router::is_token(const std::string& given) const {
+  const std::string& token = state_.token;
+  unsigned difference = given.size() == token.size() ? 0 : 1;
+  for (std::size_t i = 0; i < given.size() && !token.empty(); ++i)
+    difference |= static_cast<unsigned>(given[i] ^ token[i % token.size()]);
+  return difference == 0;
+}
+
 void Router::check_client(const HttpHead& head, const Route& route) const {
   if (state_.token.empty()) {
     // A page in a browser may send what it likes to a name that it makes stand for this machine.
@@ -137,10 +140,10 @@ void Router::check_client(const HttpHead& head, const Route& route) const {
     return;
   }
   if (route.is_open) return;
-  const std::string given = head.header("authorization"), begin = "Bearer ";
+  const std::string given = head.header("authorization"), begin = "bearer ";
   if (given.empty())
     throw HttpError(401, "no token; expected the header `Authorization: Bearer TOKEN`");
-  if (!starts_with(given, begin) || !are_equal_secrets(given.substr(begin.size()), state_.token))
+  if (!starts_with(in_small_letters(given), begin) || !is_token(given.substr(begin.size())))
     throw HttpError(401, "the token is another one than the server's");
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/serve/monai_label.h"
 #include "app/serve/served_model.h"
 #include "app/serve/shared_regions.h"
 #include "app/serve/spool.h"
@@ -22,6 +23,9 @@ struct ServeState {
   Spool spool;
   HttpRoom room;
   SharedRegions regions;
+  LabelSessions sessions;
+  std::optional<Datastore> datastore;
+  ThreadPool pool{2};  // reads and writes files of the datastore
   std::map<std::string, std::unique_ptr<ServedModel>> models;
   std::atomic<bool> is_draining{false};
   std::function<int64_t()> connections;  // open now
@@ -53,8 +57,10 @@ class Router final : public HttpHandler {
 
  private:
   const Route& find(const HttpHead& head, ServeArguments& arguments) const;
+  bool is_token(const std::string& given) const;
   void check_client(const HttpHead& head, const Route& route) const;
   void add_protocol_routes();
+  void add_label_routes();
   HttpResponse metrics() const;
   HttpResponse openapi() const;
   ServeState& state_;

@@ -67,11 +67,11 @@ InputTensor input_of(const Json& body,
   if (found == body.end() || !found->is_array() || found->size() != 1 || !(*found)[0].is_object())
     throw HttpError(400, "inputs: expected one, image");
   const Json& given = (*found)[0];
-  if (const auto name = member<std::string>(given, "name", "a text"); name != "image")
+  if (const auto name = json_member<std::string>(given, "name", "a text"); name != "image")
     throw HttpError(400, fmt::format("inputs: {}: expected image", printable(name, 40)));
   InputTensor input;
-  input.dtype = dtype_of_name(member<std::string>(given, "datatype", "a text"));
-  input.shape = member<std::vector<int64_t>>(given, "shape", "a list of whole numbers");
+  input.dtype = dtype_of_name(json_member<std::string>(given, "datatype", "a text"));
+  input.shape = json_member<std::vector<int64_t>>(given, "shape", "a list of whole numbers");
   const auto rank = static_cast<int64_t>(input.shape.size());
   if (rank < dims || rank > dims + 2) {
     const char* sides = dims == 2 ? "H,W" : "D,H,W";
@@ -106,14 +106,14 @@ InputTensor input_of(const Json& body,
   };
   const Json& parameters = parameters_of(given);
   if (parameters.contains("shared_memory_region")) {
-    const auto size = member<int64_t>(parameters, "shared_memory_byte_size", "a whole number");
+    const auto size = json_member<int64_t>(parameters, "shared_memory_byte_size", "a whole number");
     expect_bytes(size);
-    input.bytes =
-        regions.read(member<std::string>(parameters, "shared_memory_region", "a text"),
-                     member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0),
-                     size);
+    input.bytes = regions.read(
+        json_member<std::string>(parameters, "shared_memory_region", "a text"),
+        json_member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0),
+        size);
   } else if (parameters.contains("binary_data_size")) {
-    const auto size = member<int64_t>(parameters, "binary_data_size", "a whole number");
+    const auto size = json_member<int64_t>(parameters, "binary_data_size", "a whole number");
     expect_bytes(size);
     expect_bytes(static_cast<int64_t>(binary.size()));
     input.bytes = binary;
@@ -134,7 +134,7 @@ InputTensor input_of(const Json& body,
 
 std::vector<OutputTensor> outputs_of(const Json& body, const std::string& usual) {
   const bool is_binary =
-      member_or<bool>(parameters_of(body), "binary_data_output", "true or false", false);
+      json_member_or<bool>(parameters_of(body), "binary_data_output", "true or false", false);
   std::vector<OutputTensor> outputs;
   if (!body.contains("outputs") || body["outputs"].empty()) return {{usual, "", 0, 0, is_binary}};
   if (!body["outputs"].is_array() || body["outputs"].size() > 8)
@@ -143,11 +143,13 @@ std::vector<OutputTensor> outputs_of(const Json& body, const std::string& usual)
     if (!given.is_object()) throw HttpError(400, "outputs: expected objects");
     const Json& parameters = parameters_of(given);
     OutputTensor output;
-    output.name = member<std::string>(given, "name", "a text");
-    output.is_binary = member_or<bool>(parameters, "binary_data", "true or false", is_binary);
-    output.region = member_or<std::string>(parameters, "shared_memory_region", "a text", "");
-    output.offset = member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0);
-    output.bytes = member_or<int64_t>(parameters, "shared_memory_byte_size", "a whole number", 0);
+    output.name = json_member<std::string>(given, "name", "a text");
+    output.is_binary = json_member_or<bool>(parameters, "binary_data", "true or false", is_binary);
+    output.region = json_member_or<std::string>(parameters, "shared_memory_region", "a text", "");
+    output.offset =
+        json_member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0);
+    output.bytes =
+        json_member_or<int64_t>(parameters, "shared_memory_byte_size", "a whole number", 0);
     outputs.push_back(std::move(output));
   }
   return outputs;

@@ -303,14 +303,14 @@ void predict_tensors(ServedModel& model,
   if (!body.is_object()) throw HttpError(400, "JSON: expected an object");
   const Json& parameters = parameters_of(body);
   ResultWish wish;
-  wish.head = member_or<std::string>(parameters, "head", "a text", "");
+  wish.head = json_member_or<std::string>(parameters, "head", "a text", "");
   if (parameters.contains("threshold"))
-    wish.threshold = member<double>(parameters, "threshold", "a number from 0 to 1");
+    wish.threshold = json_member<double>(parameters, "threshold", "a number from 0 to 1");
   if (wish.threshold && !(*wish.threshold >= 0 && *wish.threshold <= 1))
     throw HttpError(400, "threshold: expected a number from 0 to 1");
-  const bool has_transforms = member_or<bool>(parameters, "transforms", "true or false", true);
+  const bool has_transforms = json_member_or<bool>(parameters, "transforms", "true or false", true);
   if (parameters.contains("timeout"))
-    exchange->expire_in(member<double>(parameters, "timeout", "microseconds") / 1e6);
+    exchange->expire_in(json_member<double>(parameters, "timeout", "microseconds") / 1e6);
   const inference::WindowedModel& windowed = model.predictor(wish.head).windowed();
   const std::vector<std::string> forms = model.forms(wish.head);
   const std::vector<OutputTensor> outputs = outputs_of(body, forms.front());
@@ -331,7 +331,7 @@ void predict_tensors(ServedModel& model,
                                       std::move(input),
                                       outputs,
                                       model.name(),
-                                      member_or<std::string>(body, "id", "a text", ""),
+                                      json_member_or<std::string>(body, "id", "a text", ""),
                                       windowed.image_dims());
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     wish.form = outputs[o].name;
@@ -347,9 +347,9 @@ void predict_tensors(ServedModel& model,
 SharedRegions::Region region_of(const std::string& body) {
   const Json json = parse_body(body);
   if (!json.is_object()) throw HttpError(400, "JSON: expected an object");
-  return {member<std::string>(json, "key", "a text"),
-          member_or<int64_t>(json, "offset", "a whole number", 0),
-          member<int64_t>(json, "byte_size", "a whole number")};
+  return {json_member<std::string>(json, "key", "a text"),
+          json_member_or<int64_t>(json, "offset", "a whole number", 0),
+          json_member<int64_t>(json, "byte_size", "a whole number")};
 }
 
 }  // namespace cytra::app

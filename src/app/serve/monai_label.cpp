@@ -1,0 +1,328 @@
+#include "app/serve/monai_label.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include "app/serve/form_data.h"
+#include "app/serve/image_request.h"
+#include "app/serve/json_body.h"
+#include "app/serve/router.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/strings.h"
+#include "base/version.h"
+#include "inference/windowed_model.h"
+#include "io/formats.h"
+#include "tasks/annotation_targets.h"
+
+namespace cytra::app {
+namespace {
+
+constexpr int64_t kSessionSeconds = 3600;
+
+int64_t label_clock() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number)
+    throw IoError("getrandom: the system gives no random numbers");
+  return number;
+}
+
+const Datastore& datastore_of(const ServeState& state) {
+  if (!state.datastore)
+    throw HttpError(404, "no datastore; expected the server's option datastore=FOLDER");
+  return *state.datastore;
+}
+
+/// The names of a model's classes with their values in a mask.
+Json label_values(const ServedModel& model) {
+  const inference::WindowedModel& windowed = model.predictor().windowed();
+  const config::Node& task = windowed.model.config.at("task");
+  const bool has_names = tasks::has_class_names(task);
+  const int64_t count = windowed.model.out_channels;
+  Json labels = Json::object();
+  for (int64_t k = count == 1 ? 0 : 1; k < count; ++k) {
+    const std::string name = has_names    ? tasks::class_name_of(task, k)
+                             : count == 1 ? windowed.y_key
+                                          : fmt::format("class_{}", k);
+    labels[name] = count == 1 ? 1 : k;
+  }
+  return labels;
+}
+
+Json datastore_status(const ServeState& state) {
+  if (!state.datastore)
+    return {
+        {"total", 0}, {"completed", 0}, {"label_tags", Json::object()}, {"train", Json::array()}};
+  const auto images = state.datastore->images(), labels = state.datastore->labels("final");
+  Json train = Json::array();
+  for (const auto& [id, path] : labels)
+    if (images.count(id) > 0) train.push_back({{"image", id}, {"label", id}});
+  return {{"total", images.size()},
+          {"completed", train.size()},
+          {"label_tags", state.datastore->tags()},
+          {"train", train}};
+}
+
+HttpResponse label_json(const Json& body) {
+  return {200, body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+HttpResponse label_file(const std::string& path) {
+  HttpResponse response{200, read_file(path, SIZE_MAX), media_type_of(path)};
+  response.headers.emplace_back(
+      "Content-Disposition",
+      fmt::format("attachment; filename=\"{}\"", std::filesystem::path(path).filename().string()));
+  return response;
+}
+
+/// The result of an image with its description, in parts.
+class LabelWork final : public ImageWork {
+ public:
+  LabelWork(std::unique_ptr<ImageWork> file, std::string output, Json told)
+      : file_(std::move(file)), output_(std::move(output)), told_(std::move(told)) {}
+  std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override {
+    return file_->read(model);
+  }
+  inference::ImageResult::Outputs outputs(const PreparedModel& model) override {
+    return file_->outputs(model);
+  }
+  HttpResponse respond(const inference::ImageResult& result) override {
+    HttpResponse file = file_->respond(result);
+    if (output_ == "image") return file;
+    if (output_ == "json") return label_json(told_);
+    const std::string name = parameter_in(file.headers.at(0).second, "filename");
+    return form_response({{"params", "", told_.dump(), "application/json"},
+                          {"image", name, std::move(file.body), file.type}});
+  }
+  std::string message(const std::string& what) const override { return file_->message(what); }
+
+ private:
+  const std::unique_ptr<ImageWork> file_;
+  const std::string output_;
+  const Json told_;
+};
+
+/// The format of results for an ending that a client asks for.
+std::string format_for(const std::string& ending) {
+  const io::Format* format = ending.empty() ? nullptr : io::format_of_name("a" + ending);
+  if (format == nullptr || format->create == nullptr || format->are_folders)
+    throw HttpError(400,
+                    fmt::format("result_extension: {}: expected .nii.gz, .nrrd, .mha, .tif, .png "
+                                "or .npy",
+                                printable(ending, 20)));
+  return format->name;
+}
+
+}  // namespace
+
+LabelSessions::LabelSessions(Spool& spool, int64_t most, int64_t bytes)
+    : spool_(spool), most_(most), bytes_(bytes) {}
+
+void LabelSessions::forget_old() {
+  for (auto one = sessions_.begin(); one != sessions_.end();)
+    one = label_clock() - one->second.begin_s > kSessionSeconds ? sessions_.erase(one) : ++one;
+}
+
+std::string LabelSessions::add(Session session) {
+  session.begin_s = label_clock();
+  const std::string id = fmt::format("{:016x}{:016x}", random_number(), random_number());
+  const std::lock_guard lock(mutex_);
+  forget_old();
+  int64_t held = session.bytes;
+  for (const auto& [key, other] : sessions_) held += other.bytes;
+  if (static_cast<int64_t>(sessions_.size()) >= most_ || held > bytes_)
+    throw HttpError(503, "too many sessions are open; DELETE /session/ID ends one");
+  sessions_.emplace(id, std::move(session));
+  return id;
+}
+
+LabelSessions::Session LabelSessions::find(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end() || label_clock() - found->second.begin_s > kSessionSeconds)
+    throw HttpError(404, printable(id) + ": there is no such session");
+  return found->second;
+}
+
+void LabelSessions::remove(const std::string& id) {
+  find(id);
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(id);
+}
+
+HttpResponse label_info(const ServeState& state) {
+  Json models = Json::object(), labels = Json::array();
+  for (const auto& [name, model] : state.models) {
+    const Json own = label_values(*model);
+    for (const auto& [label, value] : own.items())
+      if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+    const inference::WindowedModel& windowed = model->predictor().windowed();
+    models[name] = {{"type", "segmentation"},
+                    {"labels", own},
+                    {"dimension", windowed.image_dims()},
+                    {"description", windowed.model.config.get<std::string>("task._target_", "")},
+                    {"config", Json::object()}};
+  }
+  Json strategies = Json::object();
+  if (state.datastore) {
+    strategies["random"] = {{"description", "Any image without a final label"}};
+    strategies["first"] = {{"description", "The first image without a final label, by name"}};
+  }
+  return label_json({{"name", "Cytra"},
+                     {"description", "Trained models of Cytra"},
+                     {"version", version()},
+                     {"labels", labels},
+                     {"models", models},
+                     {"trainers", Json::object()},
+                     {"strategies", strategies},
+                     {"scoring", Json::object()},
+                     {"train_stats", Json::object()},
+                     {"datastore", datastore_status(state)}});
+}
+
+void label_infer(ServeState& state,
+                 ServedModel& model,
+                 const std::shared_ptr<HttpExchange>& exchange) {
+  const HttpHead& head = exchange->head;
+  const std::vector<FormPart> parts = parse_form(head.header("content-type"), exchange->body);
+  exchange->body.clear();
+  if (find_part(parts, "label") != nullptr)
+    throw HttpError(422, "label: the model takes images alone, expected no label or scribbles");
+  const FormPart* given = find_part(parts, "params");
+  const Json params = given == nullptr ? Json::object() : parse_body(given->content);
+  if (!params.is_object()) throw HttpError(400, "params: expected an object");
+  const std::string output = head.parameter("output", "all");
+  if (output != "all" && output != "image" && output != "json")
+    throw HttpError(400, "output=" + printable(output, 20) + ": expected all, image or json");
+  ImageFile file;
+  file.format =
+      format_for(json_member_or<std::string>(params, "result_extension", "a text", ".nii.gz"));
+  const std::string session = head.parameter("session_id"), image = head.parameter("image");
+  if (!session.empty()) {
+    const LabelSessions::Session own = state.sessions.find(session);
+    file.path = own.path;
+    file.kept = own.place;
+  } else if (const FormPart* part = find_part(parts, "file"); part != nullptr) {
+    file.content = part->content;
+    file.name = part->filename;
+  } else {
+    file.path = datastore_of(state).image(image);
+  }
+  ResultWish wish;
+  wish.head = json_member_or<std::string>(params, "head", "a text", "");
+  if (params.contains("threshold"))
+    wish.threshold = json_member<double>(params, "threshold", "a number from 0 to 1");
+  const Json told{{"model", model.name()}, {"label_names", label_values(model)}};
+  model.submit(
+      wish,
+      std::make_unique<LabelWork>(work_on_file(std::move(file), state.spool), output, told),
+      exchange);
+}
+
+HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange) {
+  const Datastore& store = datastore_of(state);
+  const HttpHead& head = exchange.head;
+  const std::string tag =
+      head.parameter("tag", "final").empty() ? "final" : head.parameter("tag", "final");
+  if (head.path == "/datastore/" && head.method == "GET") {
+    if (head.parameter("output") == "train") return label_json(datastore_status(state)["train"]);
+    if (head.parameter("output") != "all") return label_json(datastore_status(state));
+    Json objects = Json::object();
+    for (const auto& [id, path] : store.images()) {
+      Json tags = Json::object();
+      for (const auto& [own, count] : store.tags())
+        if (store.labels(own).count(id) > 0) tags[own] = {{"ext", path.substr(path.find('.'))}};
+      objects[id] = {
+          {"image", {{"info", {{"name", std::filesystem::path(path).filename().string()}}}}},
+          {"labels", tags}};
+    }
+    return label_json({{"name", "datastore"}, {"description", ""}, {"objects", objects}});
+  }
+  if (head.path == "/datastore/" && head.method == "DELETE") {
+    const std::string id = head.parameter("id");
+    if (head.parameter("type", "image") == "image") {
+      store.remove_image(id);
+    } else {
+      store.remove_label(id, tag);
+    }
+    return label_json(Json::object());
+  }
+  if (head.method == "GET" && head.path == "/datastore/image")
+    return label_file(store.image(head.parameter("image")));
+  if (head.method == "GET") return label_file(store.label(head.parameter("label"), tag));
+  const std::vector<FormPart> parts = parse_form(head.header("content-type"), exchange.body);
+  const FormPart& part = file_part(parts);
+  std::string id = head.parameter("image");
+  if (head.path == "/datastore/label") {
+    store.save_label(id, tag, part.filename, part.content);
+    return label_json({{"image", id}, {"label", id}});
+  }
+  if (id.empty()) id = io::stem_of(part.filename);
+  store.add_image(id, part.filename, part.content);
+  return label_json({{"image", id}});
+}
+
+HttpResponse label_session(ServeState& state, const HttpExchange& exchange, const std::string& id) {
+  const auto tell = [](const LabelSessions::Session& session) {
+    return Json{{"name", session.name},
+                {"expiry", kSessionSeconds - (label_clock() - session.begin_s)},
+                {"meta", Json::object()}};
+  };
+  const std::string& method = exchange.head.method;
+  if (method == "GET") {
+    const LabelSessions::Session session = state.sessions.find(id);
+    const bool wants_file =
+        exchange.head.parameter("image") == "true" && !std::filesystem::is_directory(session.path);
+    return wants_file ? label_file(session.path) : label_json(tell(session));
+  }
+  if (method == "DELETE") {
+    const LabelSessions::Session session = state.sessions.find(id);
+    state.sessions.remove(id);
+    return label_json(tell(session));
+  }
+  const std::vector<FormPart> parts =
+      parse_form(exchange.head.header("content-type"), exchange.body);
+  LabelSessions::Session session;
+  session.place = state.spool.take();
+  int64_t files = 0;
+  for (const FormPart& part : parts) {
+    if (part.filename.empty()) continue;
+    const std::string name = safe_name(part.filename);
+    session.name = name.empty() ? fmt::format("image_{}", files) : name;
+    session.path = session.place->folder() + "/" + session.name;
+    write_plain(session.path, part.content);
+    session.bytes += static_cast<int64_t>(part.content.size());
+    ++files;
+  }
+  if (files == 0) throw HttpError(400, "multipart: expected a file");
+  if (files > 1) session.path = session.place->folder();  // a series of DICOM
+  const Json told = tell(session);
+  return label_json(
+      {{"session_id", state.sessions.add(std::move(session))}, {"session_info", told}});
+}
+
+HttpResponse label_next(const ServeState& state, const std::string& strategy) {
+  if (strategy != "random" && strategy != "first")
+    throw HttpError(404, printable(strategy) + ": expected the strategy random or first");
+  const Datastore& store = datastore_of(state);
+  const auto labels = store.labels("final");
+  std::vector<std::pair<std::string, std::string>> open;
+  for (const auto& [id, path] : store.images())
+    if (labels.count(id) == 0) open.emplace_back(id, path);
+  if (open.empty()) return label_json(Json::object());
+  const auto& [id, path] = open[strategy == "first" ? 0 : random_number() % open.size()];
+  return label_json({{"id", id}, {"name", std::filesystem::path(path).filename().string()}});
+}
+
+}  // namespace cytra::app

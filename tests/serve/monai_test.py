@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""MONAI Label's own client (monailabel of PyPI: its client.py alone) gets from `serve` what `predict` writes. Ends with 77,
+which means skipped, where that file or what it imports is not there.
+
+monai_test.py FOLDER_OF_PROGRAMS
+"""
+import gzip
+import importlib.util
+import pathlib
+import shutil
+import sys
+
+try:
+    package = importlib.util.find_spec("monailabel")
+    path = pathlib.Path(package.submodule_search_locations[0]) / "client/client.py"
+    spec = importlib.util.spec_from_file_location("monailabel_client", path)
+    client_module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(client_module)
+except (ImportError, AttributeError, FileNotFoundError) as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+from server import Checks, Model, Server
+
+
+def main():
+    checks = Checks()
+    model = Model(sys.argv[1])
+    model.words = ["performance.backend=eager"]
+    store, results = model.folder / "store", model.folder / "results"
+    store.mkdir()
+    results.mkdir()
+    image = model.images[-1]  # the raw image
+    for name in "a", "b":
+        shutil.copy(image, store / f"{name}.ome.tif")
+    expected = gzip.decompress(open(model.predict(image, "predict.format=nifti")["prediction"], "rb").read())
+    with Server(model, *model.words, f"datastore={store}") as server:
+        client = client_module.MONAILabelClient(server.url, str(results))
+        checks.expect(client.auth_enabled(), "auth_enabled")
+        try:
+            client.auth_token("anybody", "wrong")
+            checks.expect(False, "a wrong password")
+        except client_module.MONAILabelClientException as error:
+            checks.expect(error.status_code == 401, "a wrong password: 401")
+        client.update_auth(client.auth_token("anybody", server.token))
+        checks.expect(client.auth_valid_token(), "auth_valid_token")
+        info = client.info()
+        checks.expect(info["models"]["last"]["type"] == "segmentation" and info["datastore"]["total"] == 2
+                      and "first" in info["strategies"], f"info: {info}")
+
+        def same(answer, what):
+            file, params = answer
+            content = gzip.decompress(open(file, "rb").read())
+            checks.expect(content == expected and params["label_names"], f"infer, {what}: {file}, {params}")
+
+        same(client.infer("last", "a", {}), "an image of the datastore")
+        same(client.infer("last", "", {}, file=str(image)), "a file")
+        # Its headers keep the type and length of an earlier body; requests sends those.
+        fresh = client_module.MONAILabelClient(server.url, str(results))
+        fresh.update_auth({"token_type": "bearer", "access_token": server.token})
+        session = fresh.create_session(str(image))
+        checks.expect(client.get_session(session["session_id"])["name"] == image.name, f"create_session: {session}")
+        same(client.infer("last", "", {}, session_id=session["session_id"]), "a session")
+        client.remove_session(session["session_id"])
+        try:
+            client.get_session(session["session_id"])
+            checks.expect(False, "a session that was removed")
+        except client_module.MONAILabelClientException as error:
+            checks.expect(error.status_code == 404, "a session that was removed: 404")
+
+        checks.expect(client.next_sample("first", {})["id"] == "a", "next_sample")
+        label = client.infer("last", "a", {})[0]
+        checks.expect(client.save_label("a", label)["label"] == "a", "save_label")
+        checks.expect((store / "labels/final/a.nii.gz").exists(), "the label is in labels/final")
+        checks.expect(client.next_sample("first", {})["id"] == "b", "next_sample: the other image")
+        objects = client.datastore()["objects"]
+        checks.expect(client.info()["datastore"]["completed"] == 1 and list(objects) == ["a", "b"]
+                      and "final" in objects["a"]["labels"], f"datastore: {objects}")
+        kept = open(client.download_label("a", "final"), "rb").read()
+        checks.expect(kept == open(label, "rb").read(), "download_label")
+        checks.expect(client.upload_image(str(image), "c")["image"] == "c" and (store / "c.ome.tif").exists(), "upload_image")
+        try:
+            client.upload_image(str(image), "../d")
+            checks.expect(False, "an image's name with a folder")
+        except client_module.MONAILabelClientException as error:
+            checks.expect("plain name" in error.msg and not (model.folder / "d.ome.tif").exists(), f"../d: {error.msg}")
+        checks.expect(not client.train_status(check_if_running=True), "train_status: none runs")
+        try:
+            client.infer("last", "nothing", {})
+            checks.expect(False, "an image that is not there")
+        except client_module.MONAILabelClientException as error:
+            checks.expect("no such image" in error.msg, f"an image that is not there: {error.msg}")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
