@@ -69,12 +69,13 @@ void add_library_folders(const std::string& library, std::set<std::string>& fold
   constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
   Job job({kLoader, {kLoader, "--list", library}, {}});
   job.wait();
-  for (const std::string& line :
-       split(job.output(), '\n')) {  // "libc.so.6 => /lib/libc.so.6 (0x7)"
-    const std::size_t begin = line.find("=> /");
+  for (const std::string& line : split(job.output(), '\n')) {
+    const std::size_t begin = line.find("=> /");  // "libc.so.6 => /lib/libc.so.6 (0x7)"
     if (begin == std::string::npos) continue;
-    const std::string path = line.substr(begin + 3, line.rfind(" (") - begin - 3);
-    folders.insert(fs::path(path).parent_path().string());
+    const fs::path path = line.substr(begin + 3, line.rfind(" (") - begin - 3);
+    std::error_code error;
+    for (const fs::path& file : {path, fs::canonical(path, error)})  // it may be a link
+      folders.insert(file.parent_path().string());
   }
 }
 
