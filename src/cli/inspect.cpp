@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/json.h"
 #include "config/run_config.h"
 #include "config/text/scalar.h"
 
@@ -129,7 +130,8 @@ std::string composed_text(const config::Composition& composition, const Argument
   if (!only_hydra) {
     for (auto& entry : job.map) shown.map.push_back(std::move(entry));
   }
-  if (arguments.package.empty() || arguments.package == "_global_") return config::to_yaml(shown);
+  if (arguments.package.empty() || arguments.package == "_global_")
+    return arguments.json ? config::to_plain_json(shown) + "\n" : config::to_yaml(shown);
   const Node* part = shown.find(arguments.package);
   if (part == nullptr) {
     Leaves leaves;
@@ -140,6 +142,7 @@ std::string composed_text(const config::Composition& composition, const Argument
                                   arguments.package,
                                   suggestion(arguments.package, keys)));
   }
+  if (arguments.json) return config::to_plain_json(*part) + "\n";
   return fmt::format("# @package {}\n{}", arguments.package, config::to_yaml(*part));
 }
 

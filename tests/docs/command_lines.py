@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "tests/golden/models"
 PROGRAMS = (
     "train", "predict", "benchmark_performance", "optimize", "export_model", "generate_samples", "preprocess_fundus", "process_video",
-    "batch_segment", "gpu_profile_batch", "cytra", "serve",
+    "batch_segment", "gpu_profile_batch", "cytra", "serve", "convert_image",
 )  # fmt: skip
 LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",

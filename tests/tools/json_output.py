@@ -31,6 +31,7 @@ DETECTOR, SEGMENTER = MODELS / "bright_detector.ts", MODELS / "bright_segmenter.
 RUNS = [
     ("generate_samples", "generate_samples --output data --train 4 --valid 2 --test 2 --size 64", 0),
     ("generate_samples", "generate_samples --kind fundus --output fundus --train 2 --valid 0 --test 0", 0),
+    ("convert_image", "convert_image one.tif one.nii.gz", 0),
     ("generate_video", "generate_samples --video in.mp4 --width 64 --height 64 --frames 4", 0),
     ("train", f"train {SHORT} test=true paths.output_dir=run", 0),
     ("train", f"train {SHORT} callbacks.model_checkpoint=null paths.output_dir=run_without", 0),
@@ -63,7 +64,7 @@ RUNS = [
     ("process_video", f"process_video in.mp4 out.mp4 --ckpt {{best}} --skip-threshold 0.01 {CPU}", 0),
     ("preprocess_fundus", f"preprocess_fundus data.path=fundus/images paths.output_dir=retinas {CPU}", 2),
 ]  # fmt: skip
-SILENT = {"generate_samples", "generate_video"}  # programs without --json-messages
+SILENT = {"generate_samples", "generate_video", "convert_image"}  # programs without --json-messages
 
 
 def validator_of(entry):
@@ -121,7 +122,7 @@ def run(entry, line, code, folder, events):
 def main():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     named = {reference["$ref"].rsplit("/", 1)[1] for reference in SCHEMA["anyOf"]}
-    unseen = named - {entry for entry, _, _ in RUNS} - {"message", "progress", "benchmark_video"}  # frames of up to 8K take minutes
+    unseen = named - {entry for entry, _, _ in RUNS} - {"message", "progress", "serve", "benchmark_video"}  # serve goes on; frames of up to 8K take minutes
     failures, events, best = [f"no run of {entry}" for entry in unseen], {}, ""
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)

@@ -76,7 +76,9 @@ struct ServePredict {
       postprocess,
       "steps that change a result, in their order",
       config::list_of<inference::Postprocess>());
-    v("original_grid", original_grid, "results in the voxels of the image that came, as of predict");
+    v("original_grid",
+      original_grid,
+      "results in the voxels of the image that came, as of predict");
   }
 };
 
@@ -86,6 +88,7 @@ struct ServeConfig : CommonConfig {
   std::string host = "127.0.0.1";
   int64_t port = 8000;
   std::optional<std::string> token = "auto", datastore;
+  bool until_stdin = false;
   ServeLimits limits;
   ServeBatching batching;
   ServePredict predict;
@@ -109,6 +112,9 @@ struct ServeConfig : CommonConfig {
       datastore,
       "folder of images that annotators work on, for clients of MONAI Label; their labels go into "
       "labels/final in it");
+    v("until_stdin",
+      until_stdin,
+      "end, as at SIGTERM, when stdin is closed: for a program that starts the server for itself");
     v("limits", limits, "what the server takes at once");
     v("batching", batching, "images that are computed together");
     v("predict", predict, "what results are");

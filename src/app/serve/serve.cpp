@@ -4,8 +4,10 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "app/serve/http_server.h"
 #include "app/serve/router.h"
@@ -41,6 +43,14 @@ std::string token_of(const ServeConfig& config) {
     return "";
   }
   return *config.token == "auto" ? new_token() : *config.token;
+}
+
+/// Whether the other end of a pipe is open; what comes through it is read and dropped.
+bool is_open(int pipe) {
+  pollfd state{pipe, POLLIN, 0};
+  if (::poll(&state, 1, 0) <= 0) return true;
+  char dropped[256];
+  return ::read(pipe, dropped, sizeof dropped) > 0;
 }
 
 /// Lets the process have as many connections as it may.
@@ -91,9 +101,13 @@ int serve(cli::Run run, const ServeConfig& config) {
   if (!config.token || *config.token == "auto")
     results.add("token",
                 state.token.empty() ? config::Node() : config::Node::make_string(state.token));
-  for (const auto& [name, model] : state.models) results.add("model", name);
+  for (const auto& [name, model] : state.models) results.add_item("model", name);
   results.print();
-  while (signal_received() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  bool is_asked = true;
+  while (signal_received() == 0 && is_asked) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (config.until_stdin) is_asked = is_open(STDIN_FILENO);
+  }
   state.is_draining = true;
   log::info("the server ends; {} images are still answered", state.room.requests());
   if (!server.drain(config.limits.drain_s))

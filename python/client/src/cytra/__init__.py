@@ -1,0 +1,9 @@
+"""Cytra from Python, without torch: it drives Cytra's programs, which need not share this environment.
+
+The programs are found in the folder that CYTRA_BIN names, else on PATH.
+"""
+from ._predictor import Predictor, predict
+from ._programs import CytraError, InputError, ProgramNotFound, compose, describe, read_image
+from ._train import Epoch, Run, train
+
+__all__ = ["CytraError", "Epoch", "InputError", "Predictor", "ProgramNotFound", "Run", "compose", "describe", "predict", "read_image", "train"]

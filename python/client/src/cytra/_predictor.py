@@ -1,0 +1,228 @@
+"""Prediction by a running `serve`: docs/serving.md says what it takes."""
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import urllib.parse
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import shared_memory
+from typing import Any
+
+import numpy as np
+
+from ._http import Channel
+from ._programs import CytraError, InputError, error_of, program, words_of
+
+_TYPES = {"UINT8": "u1", "INT8": "i1", "UINT16": "u2", "INT16": "i2", "UINT32": "u4", "INT32": "i4", "FP32": "f4", "FP64": "f8", "BOOL": "?",
+          "UINT64": "u8", "INT64": "i8", "FP16": "f2"}
+_NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
+
+
+class Cancelled(CytraError):
+    """The prediction was cancelled."""
+
+
+class _Server:
+    """A child `serve` at a socket that only this user reaches. It ends with this object, and with this process."""
+
+    def __init__(self, checkpoint: str, words: list[str]):
+        self._folder = tempfile.TemporaryDirectory(prefix="cytra-")
+        self.url = f"unix:{self._folder.name}/socket"
+        self._errors = tempfile.TemporaryFile()
+        command = [program("serve"), f"checkpoint.ckpt_path={checkpoint}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages", *words]
+        # Its stdin is a pipe of ours: where this process dies, however, the pipe ends, and so does the server.
+        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
+        self._end = weakref.finalize(self, _stop, self._child, self._errors, self._folder)
+        atexit.register(self.close)
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline()
+        if not line:
+            raise self.failure() or CytraError("serve ended without a word")
+        told = json.loads(line)
+        self.token: str | None = told["token"]
+        self.models: list[str] = told["model"]
+
+    def failure(self) -> CytraError | None:
+        """What it said when it ended; None: it runs."""
+        try:
+            code = self._child.wait(0.5)
+        except subprocess.TimeoutExpired:
+            return None
+        self._errors.seek(0)
+        return error_of("serve", code, self._errors.read().decode(errors="replace"))
+
+    def close(self) -> None:
+        self._end()
+
+
+def _stop(child: subprocess.Popen[bytes], errors: Any, folder: Any) -> None:
+    child.terminate()
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+    for pipe in (child.stdin, child.stdout, errors):
+        pipe.close()
+    folder.cleanup()
+
+
+class Predictor:
+    """A trained model that stays loaded.
+
+    checkpoint: what `predict` takes: a checkpoint, a zoo's package or folder, TorchScript, ONNX. `options` are overrides of `serve`:
+    {"trainer.accelerator": "cpu", "tta.mirror_axes": [0, 1]}. Or server: the URL of a running one (http://HOST:PORT, unix:PATH), with its
+    token and the model's name, where it has several.
+
+    Thread: one prediction at a time; cancel() comes from another thread. Raises InputError for what the program refuses.
+    """
+
+    def __init__(self, checkpoint: str | os.PathLike[str] | None = None, *, server: str | None = None, token: str | None = None, model: str | None = None,
+                 options: Any = ()):
+        if (checkpoint is None) == (server is None):
+            raise InputError("expected a checkpoint, or the URL of a server")
+        self._child: _Server | None = None
+        if server is None:
+            self._child = _Server(os.path.abspath(os.fspath(checkpoint)) if checkpoint is not None else "", words_of(options))
+            server, token, model = self._child.url, self._child.token, self._child.models[0]
+        self._is_local = server.startswith("unix:")
+        self._channel = Channel(server, token)
+        self._is_cancelled = threading.Event()
+        if model is None:
+            found = json.loads(self._channel.ask("GET", "/v2/models/").body)
+            names = [each["name"] for each in found] if isinstance(found, list) else found.get("models", [])
+            if len(names) != 1:
+                raise InputError(f"the server has the models {', '.join(map(str, names))}; expected model=NAME")
+            model = str(names[0])
+        self.model = model
+        self._path = "/v2/models/" + urllib.parse.quote(model)
+        self.metadata: dict[str, Any] = json.loads(self._channel.ask("GET", self._path).body)
+
+    @property
+    def forms(self) -> list[str]:
+        """The forms of result, the usual one first: mask, probability, labels ..."""
+        return [output["name"] for output in self.metadata["outputs"]]
+
+    def predict(self, image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, **parameters: Any) -> np.ndarray[Any, Any]:
+        """The result for an image: an array ([Z,]Y,X), (C,[Z,]Y,X) or (N,C,[Z,]Y,X), of the values of a file, or the path of one.
+
+        form: one of `forms`; None: the usual one. parameters: threshold, head, timeout (s). Arrays go through shared memory where the
+        server is this machine's. Returns an array with as many dimensions as the image, ((C,)[Z,]Y,X) of a file. Raises InputError,
+        CytraError; Cancelled after cancel().
+        """
+        self._is_cancelled.clear()
+        try:
+            if isinstance(image, (str, os.PathLike)):
+                return self._predict_file(os.fspath(image), form, parameters)
+            return self._predict_array(np.asarray(image), form or self.forms[0], parameters)
+        except CytraError as error:
+            if self._is_cancelled.is_set():
+                raise Cancelled("cancelled") from error
+            if self._child is not None and not isinstance(error, InputError):
+                raise self._child.failure() or error from error
+            raise
+
+    def predict_many(self, images: Iterable[Any], form: str | None = None, progress: Callable[[int, int | None], None] | None = None,
+                     **parameters: Any) -> Iterator[np.ndarray[Any, Any]]:
+        """The results of images, one after the other. progress(done, total) is called after each; total is None where images have no len()."""
+        total = len(images) if hasattr(images, "__len__") else None  # type: ignore[arg-type]
+        for done, image in enumerate(images, 1):
+            result = self.predict(image, form, **parameters)
+            if progress is not None:
+                progress(done, total)
+            yield result
+
+    def cancel(self) -> None:
+        """Ends the prediction that another thread waits for; the server stops its work."""
+        self._is_cancelled.set()
+        self._channel.close()
+
+    def close(self) -> None:
+        self._channel.close()
+        if self._child is not None:
+            self._child.close()
+
+    def __enter__(self) -> Predictor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _predict_file(self, path: str, form: str | None, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
+        query = {"filename": os.path.basename(path), "format": "npy", **parameters}
+        if form is not None:
+            query["save"] = form
+        try:
+            with open(path, "rb") as file:
+                body = file.read()
+        except OSError as error:
+            raise InputError(f"{path}: can't be read: {error.strerror}") from error
+        answer = self._channel.ask("POST", f"/predict/{urllib.parse.quote(self.model)}?{urllib.parse.urlencode(query)}", body)
+        values = np.load(io.BytesIO(answer.body), allow_pickle=False)
+        return values
+
+    def _predict_array(self, image: np.ndarray[Any, Any], form: str, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
+        kind = _NAMES.get(image.dtype.newbyteorder("="))
+        if kind is None:
+            raise InputError(f"an array of {image.dtype}, expected one of {', '.join(str(np.dtype(code)) for code in _TYPES.values())}")
+        values = np.ascontiguousarray(image, image.dtype.newbyteorder("<"))
+        if "timeout" in parameters:
+            parameters = {**parameters, "timeout": int(1e6 * float(parameters["timeout"]))}
+        tensor: dict[str, Any] = {"name": "image", "shape": list(values.shape), "datatype": kind}
+        wish: dict[str, Any] = {"name": form, "parameters": {"binary_data": True}}
+        region = _Region(self._channel, values) if self._is_local and values.nbytes > 1 << 16 else None
+        try:
+            binary: list[bytes | memoryview] = []
+            if region is not None:
+                tensor["parameters"] = region.place
+            else:
+                tensor["parameters"] = {"binary_data_size": values.nbytes}
+                binary = [memoryview(values).cast("B")] if values.nbytes else []
+            head = json.dumps({"inputs": [tensor], "outputs": [wish], "parameters": parameters}).encode()
+            answer = self._channel.ask("POST", self._path + "/infer", [head, *binary],
+                                       {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(head))})
+        finally:
+            if region is not None:
+                region.close()
+        length = int(answer.headers.get("Inference-Header-Content-Length") or len(answer.body))
+        told = json.loads(answer.body[:length])["outputs"][0]
+        return np.frombuffer(answer.body, np.dtype(_TYPES[told["datatype"]]).newbyteorder("<"), offset=length).reshape(told["shape"]).copy()
+
+
+class _Region:
+    """An array in shared memory that the server knows by name."""
+
+    def __init__(self, channel: Channel, values: np.ndarray[Any, Any]):
+        self._channel = channel
+        self._memory = shared_memory.SharedMemory(create=True, size=values.nbytes)
+        try:
+            np.ndarray(values.shape, values.dtype, self._memory.buf)[...] = values
+            self.name = self._memory.name.lstrip("/")
+            words = {"key": "/" + self.name, "offset": 0, "byte_size": values.nbytes}
+            channel.ask("POST", f"/v2/systemsharedmemory/region/{self.name}/register", json.dumps(words).encode())
+        except BaseException:
+            self._memory.close()
+            self._memory.unlink()
+            raise
+        self.place = {"shared_memory_region": self.name, "shared_memory_byte_size": values.nbytes}
+
+    def close(self) -> None:
+        try:
+            self._channel.ask("POST", f"/v2/systemsharedmemory/region/{self.name}/unregister")
+        except CytraError:
+            pass  # the server is gone, and with it the region's name
+        self._memory.close()
+        self._memory.unlink()
+
+
+def predict(checkpoint: str | os.PathLike[str], image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, *, options: Any = (),
+            **parameters: Any) -> np.ndarray[Any, Any]:
+    """The result for one image; Predictor says what it takes. For many images a Predictor loads the model once."""
+    with Predictor(checkpoint, options=options) as predictor:
+        return predictor.predict(image, form, **parameters)

@@ -1,0 +1,115 @@
+"""Cytra's programs as children, and their mistakes as exceptions."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+class CytraError(RuntimeError):
+    """A program failed. `code` is its exit code (docs/errors.md), or None; the text is the program's own."""
+
+    def __init__(self, text: str, code: int | None = None):
+        super().__init__(text)
+        self.code = code
+
+
+class InputError(CytraError, ValueError):
+    """What was asked for is wrong: a key, a value, a path, an image (exit code 2)."""
+
+
+class ProgramNotFound(CytraError, FileNotFoundError):
+    """Cytra's programs are not installed here, or not on PATH."""
+
+
+def program(name: str) -> str:
+    """The path of a program. Raises ProgramNotFound."""
+    folder = os.environ.get("CYTRA_BIN")
+    found = shutil.which(name, path=folder) if folder else shutil.which(name)
+    if found is None:
+        where = f"in CYTRA_BIN={folder}" if folder else "on PATH"
+        raise ProgramNotFound(f"there is no program '{name}' {where}: install Cytra (pipx install cytra), or name its folder in CYTRA_BIN")
+    return found
+
+
+def words_of(overrides: str | Iterable[str] | Mapping[str, Any]) -> list[str]:
+    """Overrides as words: "a=1", ["a=1", "b=2"] or {"a": 1}, whose values are written as Cytra's configurations have them."""
+    if isinstance(overrides, str):
+        return [overrides]
+    if isinstance(overrides, Mapping):
+        return [f"{key}={_value(value)}" for key, value in overrides.items()]
+    return [str(word) for word in overrides]
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}: {_value(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_value, value)) + "]"
+    return "'" + os.fspath(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def error_of(name: str, code: int, stderr: str) -> CytraError:
+    """The exception for a program that ended with this code; `stderr` are lines of JSON (--json-messages)."""
+    texts = []
+    for line in stderr.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and event.get("level") == "error":
+            texts.append(str(event.get("text")))
+    if code < 0:
+        return CytraError(f"{name} was ended by signal {-code}", code)
+    text = "\n".join(texts) or stderr.strip().removeprefix("error: ") or f"{name} ended with exit code {code}"
+    return (InputError if code == 2 else CytraError)(text, code)
+
+
+def run(name: str, *words: str) -> str:
+    """Runs a program to its end; returns its stdout. Raises what error_of() makes."""
+    done = subprocess.run([program(name), *words, "--json-messages"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise error_of(name, done.returncode, done.stderr)
+    return done.stdout
+
+
+def compose(overrides: str | Iterable[str] | Mapping[str, Any] = (), program: str = "train") -> dict[str, Any]:
+    """The configuration that a program would run with, its references replaced. Raises InputError."""
+    composed = json.loads(run(program, *words_of(overrides), "--cfg", "job", "--resolve", "--json"))
+    assert isinstance(composed, dict)
+    return composed
+
+
+def describe(name: str, program: str = "train") -> Any:
+    """What a file is (an image, a checkpoint), as a dict; or the options of a component (DynUNet), a group (optimizer) or a key
+    (trainer.max_epochs), as text. Raises InputError, which names the nearest choice."""
+    text = run(program, "--json", "--describe", os.fspath(name))
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read_image(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
+    """The pixels of an image of any format that Cytra reads, as it is on the disk, with axes (C,Z,Y,X) without those of size 1, but
+    for Y and X. Raises InputError."""
+    with tempfile.TemporaryDirectory(prefix="cytra-") as folder:
+        file = os.path.join(folder, "image.npy")
+        done = subprocess.run([program("convert_image"), os.fspath(path), file, "--json"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace")
+        if done.returncode:
+            raise error_of("convert_image", done.returncode, done.stderr)
+        shape = json.loads(done.stdout)["shape"]
+        return np.load(file, allow_pickle=False).reshape([n for n in shape[:2] if n > 1] + shape[2:])

@@ -1,0 +1,125 @@
+"""client_test.py BIN: cytra-client as a user calls it, beside the programs. Needs numpy (else exit code 77, which ctest takes for skipped)."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: numpy is not installed for this Python")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+os.environ["CYTRA_BIN"] = str(pathlib.Path(sys.argv[1]).resolve())
+sys.path.insert(0, str(ROOT / "python/client/src"))
+import cytra
+from cytra._predictor import Cancelled
+
+CPU = {"trainer.accelerator": "cpu"}
+failures = []
+
+
+def expect(is_right, what):
+    print(f"{'ok' if is_right else 'FAILED':7} {what}", flush=True)
+    if not is_right:
+        failures.append(what)
+
+
+def error(kind, what, call):
+    try:
+        call()
+    except kind as found:
+        expect(what in str(found), f"{kind.__name__}: {found}"[:200])
+    else:
+        expect(False, f"no {kind.__name__}: {what}")
+
+
+def predicted(checkpoint, image, out, *words):
+    subprocess.run([os.environ["CYTRA_BIN"] + "/predict", f"checkpoint.ckpt_path={checkpoint}", f"data.path={image}", f"paths.output_dir={out}",
+                    "predict.format=npy", "trainer.accelerator=cpu", *words], check=True, capture_output=True)
+    return np.load(next(pathlib.Path(out).glob("*.npy")))
+
+
+def main(folder):
+    subprocess.run([os.environ["CYTRA_BIN"] + "/generate_samples", "--output", folder / "data", "--train", "3", "--valid", "1", "--test", "2", "--size", "160"],
+                   check=True, capture_output=True)
+    images = sorted((folder / "data/images").glob("test_*_raw*"))
+    # Training: its epochs, its end, its mistakes.
+    small = {"experiment": "im2im/segmentation", "data.path": folder / "data", "patch_shape": [32, 32], "model.filters": [4, 8, 8], "data.num_workers": 0,
+             "trainer.limit_train_batches": 2, "trainer.max_epochs": 3, **CPU}
+    epochs = []
+    run = cytra.train({**small, "paths.output_dir": folder / "run"}, epochs.append)
+    expect([epoch.number for epoch in epochs] == [1, 2, 3] and "val/dice" in epochs[-1].metrics, f"three epochs: {epochs}")
+    expect(run.output_dir == str(folder / "run") and pathlib.Path(run.checkpoint).is_file(), f"a run: {run}")
+    stopped = []
+    cytra.train({**small, "trainer.max_epochs": 500, "paths.output_dir": folder / "stopped"}, lambda epoch: stopped.append(epoch) or len(stopped) < 2)
+    expect(2 <= len(stopped) < 100 and (folder / "stopped/checkpoints/last.ckpt").is_file(), f"a training that is ended has saved its state ({len(stopped)} epochs)")
+    error(cytra.InputError, "Did you mean 'trainer.max_epochs'", lambda: cytra.train({"trainer.max_epoch": 1}))
+    # Configurations and descriptions.
+    composed = cytra.compose(["experiment=im2im/segmentation", "trainer.max_epochs=7"])
+    expect(composed["trainer"]["max_epochs"] == 7 and composed["patch_shape"] == [128, 128], "compose() gives values")
+    error(cytra.InputError, "im2im/segmentation", lambda: cytra.compose("experiment=im2im/segmentatoin"))
+    expect("filters" in cytra.describe("DynUNet"), "describe() of a component")
+    expect(cytra.describe(images[0])["shape"][-2:] == [160, 160], f"describe() of an image: {cytra.describe(images[0])}")
+    # Images.
+    pixels = cytra.read_image(images[0])
+    expect(pixels.shape == (160, 160) and pixels.dtype == np.uint16, f"read_image(): {pixels.dtype} {pixels.shape}")
+    error(cytra.InputError, "no_such.tif", lambda: cytra.read_image(folder / "no_such.tif"))
+    # Prediction: of files and of arrays, as predict's.
+    checkpoint = run.checkpoint
+    mask = predicted(checkpoint, images[0], folder / "mask")
+    logits = predicted(checkpoint, images[0], folder / "logits", "predict.save=logits")
+    expect(np.array_equal(cytra.predict(checkpoint, images[0], options=CPU), mask), "predict() of a file")
+    with cytra.Predictor(checkpoint, options=CPU) as predictor:
+        expect(predictor.forms[0] == "mask" and "logits" in predictor.forms, f"forms: {predictor.forms}")
+        expect(np.array_equal(predictor.predict(pixels), mask), "an array, through shared memory")
+        expect(np.array_equal(predictor.predict(pixels.astype(">u2")), mask), "an array of the other byte order")
+        expect(np.array_equal(predictor.predict(pixels[:, ::-1])[:, ::-1].shape, mask.shape), "an array that is not contiguous")
+        expect(np.abs(predictor.predict(pixels, "logits") - logits).max() < 1e-5, "logits")
+        expect(np.array_equal(predictor.predict(pixels[None]), mask[None]), "(C,Y,X)")
+        expect(np.array_equal(predictor.predict(np.stack([pixels[None]] * 3)), np.stack([mask[None]] * 3)), "(N,C,Y,X)")
+        small_mask = predictor.predict(pixels[:64, :64])
+        expect(small_mask.shape == (64, 64), "a small array, in the body")
+        steps = []
+        results = list(predictor.predict_many(images, progress=lambda done, total: steps.append((done, total))))
+        expect(steps == [(1, 2), (2, 2)] and np.array_equal(results[0], mask), "predict_many() with progress")
+        error(cytra.InputError, "probabilty", lambda: predictor.predict(pixels, "probabilty"))
+        error(cytra.InputError, "channels", lambda: predictor.predict(np.zeros((2, 64, 64), np.uint16)))
+        error(cytra.InputError, "complex", lambda: predictor.predict(pixels.astype(complex)))
+        error(cytra.InputError, "no_such.tif", lambda: predictor.predict(folder / "no_such.tif"))
+        expect(np.array_equal(predictor.predict(pixels), mask), "after mistakes it goes on")
+        leftover = [name for name in os.listdir("/dev/shm") if name.startswith("psm_")]
+        expect(not leftover, f"no shared memory is left: {leftover}")
+        timer = threading.Timer(0.2, predictor.cancel)
+        timer.start()
+        begin = time.monotonic()
+        error(Cancelled, "cancelled", lambda: predictor.predict(np.tile(pixels, (40, 40))))
+        expect(time.monotonic() - begin < 20, "cancel() ends a prediction")
+        timer.join()
+        expect(np.array_equal(predictor.predict(pixels), mask), "after cancel() it goes on")
+        server = predictor._child._child.pid
+    expect(not pathlib.Path(f"/proc/{server}/exe").exists() or os.path.realpath(f"/proc/{server}/exe") == "", "close() ends the server")
+    error(cytra.InputError, "no_such.ckpt", lambda: cytra.Predictor(folder / "no_such.ckpt", options=CPU))
+    # A program that is killed takes its server with it.
+    script = f"import sys; sys.path.insert(0, {str(ROOT / 'python/client/src')!r}); import cytra, time\np = cytra.Predictor({checkpoint!r}, options={CPU!r}); " \
+             "print(p._child._child.pid, flush=True); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    server = int(child.stdout.readline())
+    child.kill()
+    child.wait()
+    for _ in range(100):
+        if not pathlib.Path(f"/proc/{server}").exists():
+            break
+        time.sleep(0.1)
+    expect(not pathlib.Path(f"/proc/{server}").exists(), "a program that is killed takes its server with it")
+    os.environ["CYTRA_BIN"] = str(folder)
+    error(cytra.ProgramNotFound, "pipx install cytra", lambda: cytra.predict(checkpoint, pixels))
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    main(pathlib.Path(scratch))
+sys.exit(f"{len(failures)} failures" if failures else 0)
