@@ -16,7 +16,12 @@ import subprocess
 import sys
 import uuid
 
-COMPILED_IN = ("libfmt-dev", "libcli11-dev", "nlohmann-json3-dev")  # headers alone
+COMPILED_IN = {  # headers alone, with the program that needs them
+    "libfmt-dev": "train",
+    "libcli11-dev": "train",
+    "nlohmann-json3-dev": "train",
+    "libboost-dev": "serve",
+}
 
 
 def fields(package):
@@ -135,7 +140,9 @@ def main():
         packages.setdefault(about["name"], (about, []))[1].append(name)
     if unknown:
         sys.exit(f"error: no Debian package and no wheel has these libraries, so their licences are not known: {', '.join(unknown)}")
-    for package in COMPILED_IN:
+    for package, program in COMPILED_IN.items():
+        if not (tree / "bin" / program).exists():
+            continue
         about = from_debian(package, distribution)
         packages.setdefault(about["name"], (about, []))
 

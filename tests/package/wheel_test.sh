@@ -41,10 +41,12 @@ rm -r "$site/torch"
 for name in torch nvidia; do
   if [[ -e ${torch%/*}/$name ]]; then ln -s "${torch%/*}/$name" "$site/$name"; fi
 done
-for program in "$build"/bin/*; do
-  name=${program##*/}
-  if [[ $name != host_* ]]; then said 0 "$name " "$name" --version; fi
+version=${wheel##*/cytra-} count=0
+for program in "$site"/cytra_programs/bin/*; do
+  said 0 "${version%%-*}" "${program##*/}" --version
+  count=$((count + 1))
 done
+((count >= 10)) || fail "$count programs are in the wheel"
 said 0 "DynUNet" train --describe DynUNet
 said 0 'train' train -sc install=bash
 # Whatever is loaded is the wheel's, torch's or the C library's.
