@@ -90,6 +90,10 @@ def main():
             checks.expect(False, "an image that is not there")
         except client_module.MONAILabelClientException as error:
             checks.expect("no such image" in error.msg, f"an image that is not there: {error.msg}")
+    with Server(model, *model.words, f"datastore={store}", "token=null") as server:
+        client = client_module.MONAILabelClient(server.url, str(results))
+        checks.expect(not client.auth_enabled(), "without a token: auth_enabled is false")
+        checks.expect(client.save_label("a", label)["label"] == "a", "save_label again, by another server")
     return 1 if checks.failed else 0
 
 

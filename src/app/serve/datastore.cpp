@@ -8,6 +8,7 @@
 #include "app/serve/http.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/own_files.h"
 #include "base/strings.h"
 #include "io/formats.h"
 
@@ -115,6 +116,7 @@ void Datastore::save_label(const std::string& id,
   image(id);
   const std::string folder = label_folder(tag), path = folder + "/" + id + ending_of(filename);
   make_folders(folder);
+  own_file(path);  // a corrected label replaces the one before
   write_file(path, content);
   for (const auto& [other, file] : images_in(folder))  // of another format
     if (other == id && file != path) remove_file(file);

@@ -7,24 +7,9 @@ namespace cytra::app {
 
 using config::Node;
 
-/// Answers requests for files in other threads than the server's.
 void Router::add_label_routes() {
-  const auto in_pool = [this](auto work) {
-    return [this, work](const std::shared_ptr<HttpExchange>& exchange,
-                        const ServeArguments& arguments) {
-      state_.pool.post([=] {
-        try {
-          work(exchange, arguments);
-        } catch (const HttpError& error) {
-          exchange->answer(error_response(error.status, error.what()));
-        } catch (const std::exception& error) {
-          exchange->answer(error_response(500, error.what()));
-        }
-      });
-    };
-  };
   const auto add = [&](const char* method, const char* path, const char* summary, auto work) {
-    routes_.push_back({method, path, summary, {}, in_pool(work)});
+    routes_.push_back({method, path, summary, {}, work});
   };
   add("GET",
       "/info/",

@@ -135,7 +135,6 @@ void LabelSessions::forget_old() {
 }
 
 std::string LabelSessions::add(Session session) {
-  session.begin_s = label_clock();
   const std::string id = fmt::format("{:016x}{:016x}", random_number(), random_number());
   const std::lock_guard lock(mutex_);
   forget_old();
@@ -242,7 +241,8 @@ HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange) {
     for (const auto& [id, path] : store.images()) {
       Json tags = Json::object();
       for (const auto& [own, count] : store.tags())
-        if (store.labels(own).count(id) > 0) tags[own] = {{"ext", path.substr(path.find('.'))}};
+        if (const auto labels = store.labels(own); labels.count(id) > 0)
+          tags[own] = {{"ext", labels.at(id).substr(labels.at(id).rfind('/') + 1 + id.size())}};
       objects[id] = {
           {"image", {{"info", {{"name", std::filesystem::path(path).filename().string()}}}}},
           {"labels", tags}};
@@ -295,6 +295,7 @@ HttpResponse label_session(ServeState& state, const HttpExchange& exchange, cons
       parse_form(exchange.head.header("content-type"), exchange.body);
   LabelSessions::Session session;
   session.place = state.spool.take();
+  session.begin_s = label_clock();
   int64_t files = 0;
   for (const FormPart& part : parts) {
     if (part.filename.empty()) continue;

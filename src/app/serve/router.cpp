@@ -159,19 +159,21 @@ std::unique_ptr<HttpRoom::Place> Router::admit(const HttpHead& head) {
 }
 
 void Router::handle(std::shared_ptr<HttpExchange> exchange) {
-  try {
-    ServeArguments arguments;
-    const Route& route = find(exchange->head, arguments);
-    if (route.tell) {
-      exchange->answer(route.tell(*exchange, arguments));
-    } else {
-      route.work(exchange, arguments);
+  ServeArguments arguments;
+  const Route& route = find(exchange->head, arguments);
+  const auto answer = [exchange](const auto& work) {
+    try {
+      work();
+    } catch (const HttpError& error) {
+      exchange->answer(error_response(error.status, error.what()));
+    } catch (const ConfigError& error) {
+      exchange->answer(error_response(422, error.what()));
+    } catch (const std::exception& error) {
+      exchange->answer(error_response(500, error.what()));
     }
-  } catch (const HttpError& error) {
-    exchange->answer(error_response(error.status, error.what()));
-  } catch (const std::exception& error) {
-    exchange->answer(error_response(500, error.what()));
-  }
+  };
+  if (route.tell) return answer([&] { exchange->answer(route.tell(*exchange, arguments)); });
+  state_.pool->post([=, &route] { answer([&] { route.work(exchange, arguments); }); });
 }
 
 void Router::count(const HttpHead& head, int status, double seconds) {

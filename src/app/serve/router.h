@@ -25,7 +25,7 @@ struct ServeState {
   SharedRegions regions;
   LabelSessions sessions;
   std::optional<Datastore> datastore;
-  ThreadPool pool{2};  // reads and writes files of the datastore
+  std::optional<ThreadPool> pool{2};  // begins work, so that the server's thread never waits
   std::map<std::string, std::unique_ptr<ServedModel>> models;
   std::atomic<bool> is_draining{false};
   std::function<int64_t()> connections;  // open now
@@ -41,7 +41,8 @@ struct Route {
   /// Answers at once. Throws: HttpError.
   std::function<HttpResponse(const HttpExchange& exchange, const ServeArguments& arguments)> tell =
       {};
-  /// Begins work that takes a place in the room, and answers later. Throws: HttpError.
+  /// Does work that takes a place in the room, in a thread of ServeState::pool, and answers then
+  /// or later. Throws: HttpError.
   std::function<void(const std::shared_ptr<HttpExchange>& exchange,
                      const ServeArguments& arguments)>
       work = {};

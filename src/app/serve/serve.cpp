@@ -115,6 +115,7 @@ int serve(cli::Run run, const ServeConfig& config) {
               config.limits.drain_s,
               state.room.requests());
   server.stop();
+  state.pool.reset();  // it uses the router and the models
   state.models.clear();
   return 0;
 }
