@@ -21,7 +21,7 @@ except ImportError as error:
 BIN = pathlib.Path(sys.argv[1]).resolve()
 SMALL = ["experiment=im2im/segmentation", "data.path=samples", "trainer.accelerator=cpu", "patch_shape=[32,32]", "model.filters=[4,4,8]",
          "data.num_workers=0", "trainer.limit_train_batches=20"]  # fmt: skip
-VERSIONS = {"2026-07-28": "2026-07-28", "auto": "2026-07-28", "legacy": "2025-11-25"}  # by the mode of the client
+VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}  # by the mode of the client
 
 
 def text_of(result):
