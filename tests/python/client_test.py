@@ -94,10 +94,11 @@ def main(folder):
         expect(np.array_equal(predictor.predict(pixels), mask), "after mistakes it goes on")
         leftover = [name for name in os.listdir("/dev/shm") if name.startswith("psm_")]
         expect(not leftover, f"no shared memory is left: {leftover}")
-        timer = threading.Timer(0.2, predictor.cancel)
+        large = np.tile(pixels, (40, 40))
+        timer = threading.Timer(0.3, predictor.cancel)
         timer.start()
         begin = time.monotonic()
-        error(Cancelled, "cancelled", lambda: predictor.predict(np.tile(pixels, (40, 40))))
+        error(Cancelled, "cancelled", lambda: predictor.predict(large))
         expect(time.monotonic() - begin < 20, "cancel() ends a prediction")
         timer.join()
         expect(np.array_equal(predictor.predict(pixels), mask), "after cancel() it goes on")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
 import urllib.parse
 
 from ._programs import CytraError, InputError
@@ -26,11 +27,12 @@ class Answer:
 
 
 class Channel:
-    """One connection, which is opened again where the server has closed it. One request at a time; close() from another thread ends
-    a request, and the server then stops its work."""
+    """One connection, which is opened again where the server has closed it. One request at a time; stop() from another thread ends
+    a request, whose work the server then stops, and all that follow until `is_stopped` is cleared."""
 
     def __init__(self, url: str, token: str | None):
         self._url, self._token = url, token
+        self.is_stopped = threading.Event()
         self._connection: http.client.HTTPConnection | None = None
 
     def _open(self) -> http.client.HTTPConnection:
@@ -52,15 +54,16 @@ class Channel:
             is_new = self._connection is None
             connection = self._connection = self._connection or self._open()
             try:
+                if self.is_stopped.is_set():
+                    raise ConnectionError("stopped")
                 connection.request(method, path, iter(parts), sent)
                 response = connection.getresponse()
                 answer = Answer(response.status, response.headers, response.read())
                 break
             except (http.client.HTTPException, OSError) as error:
-                is_closed = self._connection is not connection  # by another thread
                 self.close()
                 # A connection that was idle may have been closed; a new one, or a request under way, is not tried again.
-                if is_closed or is_new or is_last or not isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
+                if self.is_stopped.is_set() or is_new or is_last or not isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
                     raise CytraError(f"the server at {self._url} does not answer: {error or type(error).__name__}") from error
         if answer.status < 300:
             return answer
@@ -69,6 +72,10 @@ class Channel:
         except (ValueError, KeyError, TypeError):
             text = f"HTTP {answer.status}"
         raise (InputError if 400 <= answer.status < 500 and answer.status != 408 else CytraError)(text)
+
+    def stop(self) -> None:
+        self.is_stopped.set()
+        self.close()
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -69,7 +69,8 @@ def _stop(child: subprocess.Popen[bytes], errors: Any, folder: Any) -> None:
         child.kill()
         child.wait()
     for pipe in (child.stdin, child.stdout, errors):
-        pipe.close()
+        if pipe is not None:
+            pipe.close()
     folder.cleanup()
 
 
@@ -93,7 +94,6 @@ class Predictor:
             server, token, model = self._child.url, self._child.token, self._child.models[0]
         self._is_local = server.startswith("unix:")
         self._channel = Channel(server, token)
-        self._is_cancelled = threading.Event()
         if model is None:
             found = json.loads(self._channel.ask("GET", "/v2/models/").body)
             names = [each["name"] for each in found] if isinstance(found, list) else found.get("models", [])
@@ -116,13 +116,13 @@ class Predictor:
         server is this machine's. Returns an array with as many dimensions as the image, ((C,)[Z,]Y,X) of a file. Raises InputError,
         CytraError; Cancelled after cancel().
         """
-        self._is_cancelled.clear()
+        self._channel.is_stopped.clear()
         try:
             if isinstance(image, (str, os.PathLike)):
                 return self._predict_file(os.fspath(image), form, parameters)
             return self._predict_array(np.asarray(image), form or self.forms[0], parameters)
         except CytraError as error:
-            if self._is_cancelled.is_set():
+            if self._channel.is_stopped.is_set():
                 raise Cancelled("cancelled") from error
             if self._child is not None and not isinstance(error, InputError):
                 raise self._child.failure() or error from error
@@ -140,8 +140,7 @@ class Predictor:
 
     def cancel(self) -> None:
         """Ends the prediction that another thread waits for; the server stops its work."""
-        self._is_cancelled.set()
-        self._channel.close()
+        self._channel.stop()
 
     def close(self) -> None:
         self._channel.close()
@@ -164,7 +163,7 @@ class Predictor:
         except OSError as error:
             raise InputError(f"{path}: can't be read: {error.strerror}") from error
         answer = self._channel.ask("POST", f"/predict/{urllib.parse.quote(self.model)}?{urllib.parse.urlencode(query)}", body)
-        values = np.load(io.BytesIO(answer.body), allow_pickle=False)
+        values: np.ndarray[Any, Any] = np.load(io.BytesIO(answer.body), allow_pickle=False)
         return values
 
     def _predict_array(self, image: np.ndarray[Any, Any], form: str, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
@@ -213,10 +212,13 @@ class _Region:
         self.place = {"shared_memory_region": self.name, "shared_memory_byte_size": values.nbytes}
 
     def close(self) -> None:
+        is_stopped, self._channel.is_stopped = self._channel.is_stopped, threading.Event()
         try:
             self._channel.ask("POST", f"/v2/systemsharedmemory/region/{self.name}/unregister")
         except CytraError:
             pass  # the server is gone, and with it the region's name
+        finally:
+            self._channel.is_stopped = is_stopped
         self._memory.close()
         self._memory.unlink()
 

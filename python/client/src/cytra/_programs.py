@@ -58,7 +58,8 @@ def _value(value: Any) -> str:
         return "{" + ",".join(f"{key}: {_value(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(map(_value, value)) + "]"
-    return "'" + os.fspath(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+    text: str = os.fspath(value)
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def error_of(name: str, code: int, stderr: str) -> CytraError:
@@ -112,4 +113,5 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
         if done.returncode:
             raise error_of("convert_image", done.returncode, done.stderr)
         shape = json.loads(done.stdout)["shape"]
-        return np.load(file, allow_pickle=False).reshape([n for n in shape[:2] if n > 1] + shape[2:])
+        pixels: np.ndarray[Any, Any] = np.load(file, allow_pickle=False)
+        return pixels.reshape([n for n in shape[:2] if n > 1] + shape[2:])
