@@ -178,14 +178,9 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
 /// Replaces shell patterns, which name no file themselves, by the matching files, sorted by name,
 /// and a folder of nnU-Net by its folds.
 std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given) {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, all;
   for (const std::string& path : given) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored) && !io::nnunet_folder(path).empty()) {
-      for (std::string& fold : nnunet_checkpoints(io::nnunet_folder(path)))
-        paths.push_back(std::move(fold));
-      continue;
-    }
     if (path.find_first_of("*?[") == std::string::npos || std::filesystem::exists(path, ignored)) {
       paths.push_back(path);
       continue;
@@ -197,7 +192,17 @@ std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given)
     ::globfree(&found);
     if (is_none) throw ConfigError("checkpoint.ckpt_path: no file fits " + path);
   }
-  return paths;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    const std::string folder =
+        std::filesystem::is_directory(path, ignored) ? io::nnunet_folder(path) : "";
+    if (folder.empty()) {
+      all.push_back(path);
+    } else {
+      for (std::string& fold : nnunet_checkpoints(folder)) all.push_back(std::move(fold));
+    }
+  }
+  return all;
 }
 
 /// Checks that models agree. Throws: ConfigError naming the key in which another model differs

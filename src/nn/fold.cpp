@@ -25,7 +25,7 @@ class Pairing final : public Watcher {
     for (const auto& module : model.modules()) {
       if (auto conv = std::dynamic_pointer_cast<Conv>(module)) convs_[conv.get()] = conv;
       auto norm = std::dynamic_pointer_cast<Norm>(module);
-      if (norm && norm->is_of_batch() && !norm->is_folded) norms_[norm.get()] = norm;
+      if (norm && norm->has_running_statistics() && !norm->is_folded) norms_[norm.get()] = norm;
     }
     before_ = std::exchange(watcher, this);
   }

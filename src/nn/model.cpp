@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "base/error.h"
+#include "nn/blocks/layers.h"
 
 namespace cytra::nn {
 namespace {
@@ -52,6 +53,16 @@ at::Tensor Model::checked(const at::Tensor& image) const {
   if (image.size(1) == 1 && !torch::jit::tracer::isTracing())
     return image.contiguous().squeeze(1).unsqueeze(-1).movedim(-1, 1);
   return image.contiguous(channels_last_format(*this));
+}
+
+std::vector<std::string> Model::foreign_batch_norms() const {
+  std::vector<std::string> names;
+  for (const auto& module : named_modules()) {
+    if (dynamic_cast<const Norm*>(module.value().get()) == nullptr &&
+        module.value()->named_buffers(false).contains("running_mean"))
+      names.push_back(module.key());
+  }
+  return names;
 }
 
 at::Tensor Model::operator()(const at::Tensor& image) {

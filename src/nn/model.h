@@ -49,6 +49,9 @@ struct Model : torch::nn::Module {
   virtual std::vector<at::Tensor> forward_all(const at::Tensor& image) { return {forward(image)}; }
   /// The names of the outputs of a model with heads; empty: they have no names.
   virtual std::vector<std::string> output_names() const { return {}; }
+  /// Norms that train by their process's batch and are none of Cytra's layers, by name. By default
+  /// the modules that have running statistics.
+  virtual std::vector<std::string> foreign_batch_norms() const;
   /// Input sides must be multiples of this, per spatial dimension.
   virtual std::vector<int64_t> divisor() const = 0;
   /// The only sides that it takes, per spatial dimension (position embeddings); empty: any.

@@ -47,8 +47,11 @@ std::pair<std::string, Node> nonlin_of(const ActivationOptions& act) {
 void add_second_names(Weights& weights, bool has_dropout) {
   Weights more;
   for (const auto& [name, tensor] : weights) {
+    // A residual block drops nothing in its second convolution and in its skip.
+    const bool has_own_dropout = has_dropout && name.find(".conv2.") == std::string::npos &&
+                                 name.find(".skip.") == std::string::npos;
     for (const auto& [part, place] :
-         {std::pair(".conv.", 0), std::pair(".norm.", has_dropout ? 2 : 1)}) {
+         {std::pair(".conv.", 0), std::pair(".norm.", has_own_dropout ? 2 : 1)}) {
       const std::size_t at = name.rfind(part);
       if (at == std::string::npos) continue;
       const std::string leaf = name.substr(at + std::string(part).size());
@@ -154,9 +157,37 @@ Node nnunet_model(const Node& configuration, const std::string& path) {
                     printable(name)));
   }
   const Node& arguments = architecture.at("arch_kwargs");
+  const std::vector<std::string> known{"n_stages",
+                                       "features_per_stage",
+                                       "conv_op",
+                                       "kernel_sizes",
+                                       "strides",
+                                       "n_conv_per_stage",
+                                       "n_blocks_per_stage",
+                                       "n_conv_per_stage_decoder",
+                                       "conv_bias",
+                                       "norm_op",
+                                       "norm_op_kwargs",
+                                       "dropout_op",
+                                       "dropout_op_kwargs",
+                                       "nonlin",
+                                       "nonlin_kwargs",
+                                       "deep_supervision"};
+  for (const auto& [key, value] : arguments.map) {
+    const bool is_off =
+        value.is_null() || (value.kind == config::Kind::boolean && !value.as<bool>());
+    if (is_off || std::find(known.begin(), known.end(), key) != known.end()) continue;
+    throw ConfigError(
+        fmt::format("{}: a network with arch_kwargs.{}, which is not known here; "
+                    "expected {}",
+                    path,
+                    printable(key),
+                    join(known, ", ")));
+  }
   const auto conv = arguments.get<std::string>("conv_op");
   const auto rows = [&](const char* key) {
     std::vector<Sizes> sizes;
+    if (!arguments.at(key).is_container()) sizes.push_back({arguments.get<int64_t>(key)});
     for (const Node& row : arguments.at(key).list)
       sizes.push_back(row.is_container() ? row.as<Sizes>() : Sizes{row.as<int64_t>()});
     return rows_of(sizes);

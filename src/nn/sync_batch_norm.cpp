@@ -10,17 +10,19 @@
 namespace cytra::nn {
 
 int64_t sync_batch_norms(Model& model, const std::function<void(const at::Tensor&)>& sum) {
+  const std::vector<std::string> foreign = model.foreign_batch_norms();
+  if (!foreign.empty()) {
+    throw ConfigError(
+        fmt::format("trainer.sync_batchnorm: {} is a batch norm that Cytra's blocks do not have; "
+                    "expected false, or a model with nn::Norm",
+                    foreign.front()));
+  }
   int64_t count = 0;
   for (const auto& module : model.named_modules()) {
     auto* norm = dynamic_cast<Norm*>(module.value().get());
     if (norm != nullptr && norm->is_of_batch()) {
       norm->sum_over_processes = sum;
       ++count;
-    } else if (norm == nullptr && module.value()->named_buffers(false).contains("running_mean")) {
-      throw ConfigError(fmt::format(
-          "trainer.sync_batchnorm: {} is a batch norm that Cytra's blocks do not have; expected "
-          "false, or a model with nn::Norm",
-          module.key()));
     }
   }
   return count;

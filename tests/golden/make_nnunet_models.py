@@ -146,6 +146,12 @@ def main():
             files.append(here / "images" / f"{case}_{channel:04}.nii.gz")
             write_volume(files[-1], image, spacing)
         expected(volumes, files, case, values, logits=True)
+    # Planes of a volume, along its second axis, resampled within the planes.
+    slices = make("Dataset003_Slices", "2d", {
+        "patch_size": [16, 16], "spacing": [1.0, 1.0], "normalization_schemes": ["ZScoreNormalization"], "use_mask_for_norm": [False],
+        "architecture": network(2, 2, [1, 1], kernel_sizes=[[3, 3]] * 2, strides=[[1, 1], [2, 2]])},
+        {"background": 0, "organ": 1}, 1, "SimpleITKIO", ".nii.gz", order=(1, 0, 2))
+    expected(slices, [here / "images" / "same_0000.nii.gz"], "slices", values)
     # Other ways of resampling.
     for number, (case, fn, kwargs, spacing) in enumerate((
             ("spline", "resample_data_or_seg_to_shape", {**SPLINE, "order": 3}, [1.1, 1.3, 0.9]),

@@ -38,10 +38,11 @@ class Ddp : public ::testing::Test {
     return "\"$BIN/train\" experiment=im2im/segmentation "
            "trainer.steps_per_epoch=null trainer.accelerator=cpu optimizer=sgd "
            "scheduler=constant trainer.max_epochs=12 trainer.check_val_every_n_epoch=6 "
-           "patch_shape=[32,32] model.filters=[4,8,8] "
+           "patch_shape=[32,32] "
            "logger=csv callbacks.model_checkpoint.every_n_train_steps=1 performance.num_threads=1 "
            "'data.path=" +
-           at("samples") + "' 'paths.output_dir=" + at(output) + "' " + more;
+           at("samples") + "' 'paths.output_dir=" + at(output) + "' " + more +
+           (more.find("model=") == std::string::npos ? " model.filters=[4,8,8]" : "");
   }
   /// Starts a training, and does `what` to process $rank1 of $rank0 once it has saved something.
   static Outcome disturbed(const std::string& output, const std::string& what) {
@@ -117,6 +118,36 @@ TEST_F(Ddp, BatchNormsOfTwoAreThoseOfOneWithTwiceTheBatch) {
   }
   EXPECT_LT(difference(last("synced"), last("large")), 1e-9);
   EXPECT_GT(difference(last("apart"), last("large")), 1e-6);
+}
+
+/// A network of torch.export with batch norms that are frozen, that remember and that do not.
+TEST_F(Ddp, AnExportedNetworkLearnsOnTwoAsOnOne) {
+  const std::string net =
+      "model=exported num_classes=2 trainer.precision=64-true "
+      "trainer.sync_batchnorm=true 'model.file=" CYTRA_SOURCE_DIR
+      "/tests/golden/exported/residual.pt2' ";
+  for (const auto& [name, more] : std::vector<std::pair<std::string, std::string>>{
+           {"exported two", "trainer.devices=2 data.batch_size=2"},
+           {"exported one", "data.batch_size=4"}}) {
+    const Outcome outcome = shell(train(name, net + more));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  EXPECT_LT(difference(last("exported two"), last("exported one")), 1e-9);
+}
+
+/// Dropouts and batch norms go on where they were, without the network's file.
+TEST_F(Ddp, AnExportedNetworkGoesOnBitForBit) {
+  const std::string net = "model=exported optimizer=adamw 'model.file=";
+  const std::string file = CYTRA_SOURCE_DIR "/tests/golden/exported/net.pt2'";
+  const Outcome whole = shell(train("exported", net + file)),
+                half = shell(train("exported half", net + file + " trainer.max_epochs=6"));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  ASSERT_EQ(half.code, 0) << half.err;
+  const std::string checkpoint = last("exported half");
+  const Outcome rest = shell(
+      train("exported rest", net + checkpoint + "' 'checkpoint.ckpt_path=" + checkpoint + "'"));
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_TRUE(tensors(last("exported rest")) == tensors(last("exported")));
 }
 
 TEST_F(Ddp, AKilledProcessIsNamedAndTheRunGoesOn) {

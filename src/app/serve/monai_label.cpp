@@ -51,11 +51,14 @@ Json label_values(const ServedModel& model) {
   const bool has_names = tasks::has_class_names(task);
   const int64_t count = windowed.model.out_channels;
   Json labels = Json::object();
-  for (int64_t k = count == 1 ? 0 : 1; k < count; ++k) {
-    const std::string name = has_names    ? tasks::class_name_of(task, k)
+  // Values of a map of labels, or the numbers of masks from 1, whose classes count from 0.
+  const bool are_masks = count > 1 && task.get<bool>("multilabel", false);
+  const int64_t most = count == 1 || are_masks ? count : count - 1;
+  for (int64_t k = 1; k <= most; ++k) {
+    const std::string name = has_names    ? tasks::class_name_of(task, are_masks ? k - 1 : k)
                              : count == 1 ? windowed.y_key
                                           : fmt::format("class_{}", k);
-    labels[name] = count == 1 ? 1 : k;
+    labels[name] = k;
   }
   return labels;
 }

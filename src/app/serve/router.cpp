@@ -134,9 +134,13 @@ void Router::check_client(const HttpHead& head, const Route& route) const {
     if (const std::size_t port = host.rfind(':');
         port != std::string::npos && host.find(']', port) == std::string::npos)
       host.resize(port);
+    const bool is_number = host.find_first_not_of("0123456789.") == std::string::npos;
     if (host != "localhost" && host != "[::1]" && host != state_.config.host &&
-        !starts_with(host, "127.") && !starts_with(state_.config.host, "unix:"))
+        !(is_number && starts_with(host, "127.")) && !starts_with(state_.config.host, "unix:"))
       throw HttpError(421, printable(host) + ": expected localhost as Host");
+    if (const std::string origin = head.header("origin");
+        !origin.empty() && origin != "http://" + head.header("host"))
+      throw HttpError(403, printable(origin) + ": pages of other origins may not ask");
     return;
   }
   if (route.is_open) return;
@@ -151,7 +155,16 @@ std::unique_ptr<HttpRoom::Place> Router::admit(const HttpHead& head) {
   ServeArguments arguments;
   const Route& route = find(head, arguments);
   check_client(head, route);
-  if (!route.work) return nullptr;
+  if (!route.work) {
+    constexpr int64_t kMostTold = 64 << 10;  // bytes: names and settings, which nothing counts
+    if (head.length.value_or(0) > kMostTold || !head.header("transfer-encoding").empty()) {
+      throw HttpError(413,
+                      fmt::format("{}: expected a body of {} bytes at most, and its Content-Length",
+                                  head.path,
+                                  kMostTold));
+    }
+    return nullptr;
+  }
   if (state_.is_draining) throw HttpError(503, "the server ends, and takes no more");
   std::unique_ptr<HttpRoom::Place> place = state_.room.enter(head.length.value_or(0));
   if (!place) throw HttpError(503, "the server is full, expected another try later");

@@ -73,7 +73,10 @@ void load_models(const ServeConfig& config, ServeState& state) {
          path.kind == config::Kind::list ? path.as<std::vector<std::string>>()
                                          : std::vector{path.as<std::string>()});
   if (config.checkpoint.ckpt_path.empty()) return;
-  std::string name = std::filesystem::path(config.checkpoint.ckpt_path.front()).stem().string();
+  std::filesystem::path path =
+      std::filesystem::absolute(config.checkpoint.ckpt_path.front()).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();  // a folder's name ends with a slash
+  std::string name = path.stem().string();
   for (char& c : name)
     if (!is_letter(c) && !is_digit(c) && c != '_' && c != '-' && c != '.') c = '_';
   load(name, config.checkpoint.ckpt_path);

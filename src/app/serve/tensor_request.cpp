@@ -309,8 +309,12 @@ void predict_tensors(ServedModel& model,
   if (wish.threshold && !(*wish.threshold >= 0 && *wish.threshold <= 1))
     throw HttpError(400, "threshold: expected a number from 0 to 1");
   const bool has_transforms = json_member_or<bool>(parameters, "transforms", "true or false", true);
-  if (parameters.contains("timeout"))
-    exchange->expire_in(json_member<double>(parameters, "timeout", "microseconds") / 1e6);
+  if (parameters.contains("timeout")) {
+    const auto microseconds = json_member<double>(parameters, "timeout", "microseconds");
+    if (!(microseconds > 0 && microseconds <= 1e12))
+      throw HttpError(400, "timeout: expected microseconds, above 0 and up to 1e12");
+    exchange->expire_in(microseconds / 1e6);
+  }
   const inference::WindowedModel& windowed = model.predictor(wish.head).windowed();
   const std::vector<std::string> forms = model.forms(wish.head);
   const std::vector<OutputTensor> outputs = outputs_of(body, forms.front());

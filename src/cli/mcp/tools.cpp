@@ -178,7 +178,11 @@ JobCommand describe_command(const Json& arguments, const Borders& borders) {
     add_input("data.path", path, borders, command);
     add_overrides(arguments, borders, command);
   } else {
-    command.arguments.push_back("--describe=" + text_of(arguments, "name"));
+    const std::string name = text_of(arguments, "name");
+    if (name.find('/') != std::string::npos || fs::exists(fs::path(borders.folder()) / name))
+      throw ConfigError(
+          "describe: `name` is an option, a component or a group; a file is a `path`");
+    command.arguments.push_back("--describe=" + name);
   }
   return command;
 }

@@ -78,7 +78,7 @@ std::vector<std::string> nnunet_checkpoints(const std::string& folder) {
 }
 
 NnunetModelFile read_nnunet(const std::string& checkpoint) {
-  const fs::path folder = fs::path(checkpoint).parent_path().parent_path();
+  const fs::path folder = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
   const std::string plans_file = (folder / "plans.json").string();
   const Node plans = config::load_yaml(plans_file);
   const Node dataset = config::load_yaml((folder / "dataset.json").string());
@@ -103,6 +103,18 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
 
   NnunetModelFile file;
   const auto reader = plans.get<std::string>("image_reader_writer", "SimpleITKIO");
+  const std::vector<std::string> readers{"SimpleITKIO",
+                                         "SimpleITKIOWithReorient",
+                                         "NibabelIO",
+                                         "NibabelIOWithReorient",
+                                         "NaturalImage2DIO",
+                                         "Tiff3DIO"};
+  if (std::find(readers.begin(), readers.end(), reader) == readers.end()) {
+    throw ConfigError(fmt::format("{}: image_reader_writer: '{}', expected {}",
+                                  plans_file,
+                                  printable(reader),
+                                  join(readers, ", ")));
+  }
   const bool are_planes = reader == "NaturalImage2DIO";
   auto order = plans.get<std::vector<int64_t>>("transpose_forward", {0, 1, 2});
   std::vector<int64_t> sorted = order;
@@ -151,7 +163,16 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   load.set("keys", Node::make_list(std::vector<std::string>{"raw", "seg"}));
   load.set("spatial_dims", Node::make_integer(are_planes ? 2 : 3));
   Node transforms = Node::make_map(), data = Node::make_map(), task = Node::make_map();
-  transforms.set("valid", Node::make_list(std::vector<Node>{std::move(load), std::move(process)}));
+  std::vector<Node> steps{std::move(load)};
+  if (ends_with(reader, "WithReorient")) {
+    Node orientation = Node::make_map();
+    orientation.set("_target_", Node::make_string("Orientationd"));
+    orientation.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
+    orientation.set("axcodes", Node::make_string("RAS"));
+    steps.push_back(std::move(orientation));
+  }
+  steps.push_back(std::move(process));
+  transforms.set("valid", Node::make_list(std::move(steps)));
   data.set("transforms", std::move(transforms));
   task.set("x_key", Node::make_string("raw"));
   task.set("y_key", Node::make_string("seg"));

@@ -116,6 +116,7 @@ void NormOptions::visit(V& v) {
   v("normalized_shape", normalized_shape, "of layer: the last sides", 1, 1e6);
   v("eps", eps, "added to the variance", 0, 1);
   v("momentum", momentum, "for batch: weight of the new values in the running statistics", 0, 1);
+  v("track_running_stats", track_running_stats, "for batch; false: evaluation uses the batch, too");
 }
 
 NormOptions norm_options(const config::Node& node) {
@@ -139,7 +140,7 @@ Norm::Norm(const NormOptions& options, int64_t channels) : options_(options) {
     weight = register_parameter("weight", torch::ones(shape));
     bias = register_parameter("bias", torch::zeros(shape));
   }
-  if (options.kind == "batch") {
+  if (options.kind == "batch" && options.track_running_stats) {
     running_.mean = register_buffer("running_mean", torch::zeros(channels));
     running_.variance = register_buffer("running_var", torch::ones(channels));
     running_.momentum = options.momentum;
@@ -155,10 +156,11 @@ at::Tensor Norm::forward(const at::Tensor& x, const ops::Activation& activation)
   if (kind == "layer")
     return ops::layer_norm(x, options_.normalized_shape, weight, bias, eps, activation);
   if (kind.empty() || is_folded) return ops::activate(x, activation);
-  if (is_training()) batches_.add_(1);
+  if (is_training() && batches_.defined()) batches_.add_(1);
   if (is_training() && sum_over_processes)
     return ops::synced_batch_norm(x, weight, bias, running_, eps, sum_over_processes, activation);
-  return ops::batch_norm(x, weight, bias, running_, is_training(), eps, activation);
+  const bool by_batch = is_training() || !has_running_statistics();
+  return ops::batch_norm(x, weight, bias, running_, by_batch, eps, activation);
 }
 
 std::pair<at::Tensor, at::Tensor> Norm::scale_and_shift() const {

@@ -43,6 +43,7 @@ struct NormOptions {
   int64_t num_groups = 0;      // of group
   Sizes normalized_shape;      // of layer
   double eps = 1e-5, momentum = 0.1;
+  bool track_running_stats = true;  // of batch; false: each batch is normalised by its own
   template <class V>
   void visit(V& v);
 };
@@ -56,6 +57,7 @@ struct Norm final : Layer {
   /// The norm with the activation after it.
   at::Tensor forward(const at::Tensor& x, const ops::Activation& activation);
   bool is_of_batch() const { return options_.kind == "batch"; }
+  bool has_running_statistics() const { return running_.mean.defined(); }
   /// The map of a batch norm in evaluation mode, x * scale + shift: (C) double each.
   std::pair<at::Tensor, at::Tensor> scale_and_shift() const;
   bool is_folded = false;                    // the convolution before does its work: nn/fold.h

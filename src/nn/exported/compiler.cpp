@@ -426,7 +426,11 @@ class ExportedCompiler {
     const auto eps = op.real("eps");
     if (!eps || x < 0) return false;
     Normalise normalise = norm_of(call, *eps);
-    if (!normalise) return false;
+    if (!normalise) {
+      if (takes_batch_statistics(call))
+        to_.foreign_batch_norms_.push_back(printable(call.source->place));
+      return false;
+    }
     const auto now_or_none = [this](int number) { return number < 0 ? -1 : now(number); };
     const int to = call.writes.at(0);
     norms_.insert(to);
@@ -448,17 +452,25 @@ class ExportedCompiler {
     return true;
   }
 
-  /// The layer of a batch norm with running statistics that follows train() and eval(); null: it
-  /// is none.
+  /// Whether a call is a batch norm that, while it trains, uses the batch.
+  bool takes_batch_statistics(const Call& call) const {
+    const OperatorCall& op = *call.op;
+    if (op.short_name() != "batch_norm") return false;
+    return op.value("running_mean") < 0 ? op.flag("training").value_or(true) : follows(call);
+  }
+
+  /// The layer of a batch norm that trains by the batch, with running statistics or without; null:
+  /// it is none.
   std::shared_ptr<Norm> batch_norm_layer(const Call& call, double eps) {
     const OperatorCall& op = *call.op;
     const int mean = op.value("running_mean"), variance = op.value("running_var");
     const int w = op.value("weight"), b = op.value("bias");
-    const auto name = parameter_name(mean, "running_mean");
     const auto momentum = op.real("momentum");
-    if (!name || !momentum || parameter_name(variance, "running_var") != name || !follows(call))
-      return nullptr;
-    if ((w < 0) != (b < 0)) return nullptr;
+    if (!takes_batch_statistics(call) || !momentum || (w < 0) != (b < 0)) return nullptr;
+    const int first = mean >= 0 ? mean : w;
+    const auto name = first < 0 ? std::optional(fmt::format("batch_norm_{}", batch_norms_++))
+                                : parameter_name(first, mean >= 0 ? "running_mean" : "weight");
+    if (!name || (mean >= 0 && parameter_name(variance, "running_var") != name)) return nullptr;
     if (w >= 0 && (parameter_name(w, "weight") != name || parameter_name(b, "bias") != name))
       return nullptr;
     NormOptions options;
@@ -466,18 +478,20 @@ class ExportedCompiler {
     options.affine = w >= 0;
     options.eps = eps;
     options.momentum = *momentum;
-    const int64_t channels = values_of(tensors_.at(mean)).numel();
+    options.track_running_stats = mean >= 0;
+    const int64_t channels = first < 0 ? 0 : values_of(tensors_.at(first)).numel();
     for (const int number : {variance, w, b})
       if (number >= 0 && values_of(tensors_.at(number)).numel() != channels)
         throw DataError("its weights and running statistics have other numbers of channels");
-    auto layer = layer_at<Norm>(*name, fmt::format("{} {} {}", eps, *momentum, w >= 0), [&] {
-      return std::make_shared<Norm>(options, channels);
-    });
+    const std::string text = fmt::format("{} {} {} {}", eps, *momentum, w >= 0, mean >= 0);
+    auto layer =
+        layer_at<Norm>(*name, text, [&] { return std::make_shared<Norm>(options, channels); });
     if (layer == nullptr) return nullptr;
     if (w >= 0) {
       adopt(layer->weight, w);
       adopt(layer->bias, b);
     }
+    if (mean < 0) return layer;
     auto buffers = layer->named_buffers(false);
     adopt(buffers["running_mean"], mean);
     adopt(buffers["running_var"], variance);
@@ -751,7 +765,7 @@ class ExportedCompiler {
   std::set<int> results_, norms_;
   std::map<std::string, std::pair<std::shared_ptr<torch::nn::Module>, std::string>> layers_;
   std::set<std::string> random_;
-  int64_t dropouts_ = 0, constants_ = 0;
+  int64_t dropouts_ = 0, constants_ = 0, batch_norms_ = 0;
   bool is_of_training_mode_ = false;  // one of the calls is
 };
 

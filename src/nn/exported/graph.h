@@ -46,6 +46,8 @@ class ExportedSteps {
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool recomputes = false) const;
   /// What could not be turned, or was frozen, for one message; empty: nothing.
   const std::vector<std::string>& remarks() const { return remarks_; }
+  /// Batch norms that train and became no layer, as Model::foreign_batch_norms() says.
+  const std::vector<std::string>& foreign_batch_norms() const { return foreign_batch_norms_; }
   /// Constants and buffers that are no part of Python's state dict: for `root` to register.
   const std::shared_ptr<torch::nn::Module>& constants() const { return constants_; }
 
@@ -68,7 +70,7 @@ class ExportedSteps {
   bool changes_in_place_ = false;  // perhaps an input
   std::vector<int> results_;
   std::vector<std::pair<int, int>> mutations_;  // a buffer's value, its new content
-  std::vector<std::string> remarks_;
+  std::vector<std::string> remarks_, foreign_batch_norms_;
   std::shared_ptr<torch::nn::Module> constants_;
 };
 

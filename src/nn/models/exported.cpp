@@ -107,6 +107,9 @@ class ExportedModel final : public Model {
   int64_t in_channels() const override { return in_channels_; }
   int64_t out_channels() const override { return out_channels_; }
   int64_t spatial_dims() const override { return spatial_dims_; }
+  std::vector<std::string> foreign_batch_norms() const override {
+    return steps_->foreign_batch_norms();
+  }
 
  private:
   void read(const ExportedFile& file, const Options& options) {

@@ -34,6 +34,9 @@ std::string nnunet_models() {
 std::string planes_folder() {
   return nnunet_models() + "Dataset001_Planes/nnUNetTrainer__nnUNetPlans__2d";
 }
+std::string slices_folder() {
+  return nnunet_models() + "Dataset003_Slices/nnUNetTrainer__nnUNetPlans__2d";
+}
 std::string volumes_folder() {
   return nnunet_models() + "Dataset002_Volumes/nnUNetTrainer__nnUNetPlans__3d_fullres";
 }
@@ -72,12 +75,14 @@ void expect_prepared(const std::string& name, const at::Tensor& made, const at::
 
 TEST(NnunetPreprocessing, EqualsNnunets) {
   Rng rng(0);
-  for (const std::string name : {"planes", "same", "finer"}) {
-    const bool are_planes = name == "planes";
-    const Node config =
-        read_nnunet((are_planes ? planes_folder() : volumes_folder()) + "/fold_0/any").config;
-    data::Sample sample =
-        sample_of(are_planes ? "plane" : name, are_planes ? 1 : 2, 3 - are_planes);
+  for (const std::string name : {"planes", "same", "finer", "slices"}) {
+    const bool are_planes = name == "planes", are_slices = name == "slices";
+    const std::string folder = are_planes   ? planes_folder()
+                               : are_slices ? slices_folder()
+                                            : volumes_folder();
+    const Node config = read_nnunet(folder + "/fold_0/any").config;
+    const std::string image = are_planes ? "plane" : are_slices ? "same" : name;
+    data::Sample sample = sample_of(image, are_planes || are_slices ? 1 : 2, are_planes ? 2 : 3);
     make<data::Transform>(config.at("data.transforms.valid").list.at(1))->apply(sample, rng);
     at::Tensor expected = nnunets(name + ".prepared", !are_planes);
     if (are_planes) expected = expected.select(1, 0);
@@ -104,7 +109,8 @@ TEST(NnunetModels, PredictAsNnunetDoes) {
   };
   for (const Case& one : {Case{"planes", planes_folder(), true},
                           Case{"same", volumes_folder(), false},
-                          Case{"finer", nnunet_models() + "Dataset002_Volumes", false}}) {
+                          Case{"finer", nnunet_models() + "Dataset002_Volumes", false},
+                          Case{"slices", slices_folder(), false}}) {
     SCOPED_TRACE(one.name);
     PredictorOptions options;
     options.form = "logits";

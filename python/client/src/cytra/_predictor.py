@@ -1,7 +1,6 @@
 """Prediction by a running `serve`: docs/serving.md says what it takes."""
 from __future__ import annotations
 
-import atexit
 import io
 import json
 import os
@@ -39,11 +38,12 @@ class _Server:
         # Its stdin is a pipe of ours: where this process dies, however, the pipe ends, and so does the server.
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
         self._end = weakref.finalize(self, _stop, self._child, self._errors, self._folder)
-        atexit.register(self.close)
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
-            raise self.failure() or CytraError("serve ended without a word")
+            failure = self.failure() or CytraError("serve ended without a word")
+            self.close()
+            raise failure
         told = json.loads(line)
         self.token: str | None = told["token"]
         self.models: list[str] = told["model"]
@@ -95,8 +95,7 @@ class Predictor:
         self._is_local = server.startswith("unix:")
         self._channel = Channel(server, token)
         if model is None:
-            found = json.loads(self._channel.ask("GET", "/v2/models/").body)
-            names = [each["name"] for each in found] if isinstance(found, list) else found.get("models", [])
+            names = [each["name"] for each in json.loads(self._channel.ask("POST", "/v2/repository/index", b"{}").body)]
             if len(names) != 1:
                 raise InputError(f"the server has the models {', '.join(map(str, names))}; expected model=NAME")
             model = str(names[0])

@@ -73,7 +73,8 @@ class NnunetPreprocessingd final : public Transform {
         "of CTNormalization: {\"0\": {mean, std, percentile_00_5, percentile_99_5}}");
       v("spacing",
         spacing,
-        "millimetres between voxels, (Z,)Y,X, to resample to; []: images are not resampled");
+        "millimetres between voxels, (Z,)Y,X, to resample to; 0: as in the image; []: images are "
+        "not resampled");
       v("resampling_fn_data",
         resampling_fn_data,
         "how",
@@ -98,7 +99,7 @@ class NnunetPreprocessingd final : public Transform {
                         channels));
       }
       for (const double side : spacing)
-        if (!(side > 0)) throw ConfigError("spacing: expected positive numbers");
+        if (!(side >= 0)) throw ConfigError("spacing: expected positive numbers, or 0");
     }
   };
   explicit NnunetPreprocessingd(const Options& options) : options_(options) {
@@ -166,7 +167,8 @@ class NnunetPreprocessingd final : public Transform {
         if (is_masked && !mask.defined()) {
           ops::FillHoles fill;
           fill.connectivity = 1;
-          mask = fill(is_inside.to(at::kByte))[0].gt(0);
+          // A plane is a stack of one there, in which nothing is enclosed.
+          mask = image.dim() == 3 ? is_inside[0] : fill(is_inside.to(at::kByte))[0].gt(0);
         }
         const at::Tensor values =
             (is_masked ? channel.masked_select(mask) : channel.flatten()).to(at::kDouble);
@@ -200,7 +202,7 @@ class NnunetPreprocessingd final : public Transform {
       throw DataError(fmt::format(
           "{} spatial dimensions, spacing has {} numbers", dims, options_.spacing.size()));
     }
-    std::vector<double> now;
+    std::vector<double> now, wanted;
     std::vector<int64_t> size;
     for (std::size_t d = 0; d < dims; ++d) {
       now.push_back(geometry.spacing_um[3 - dims + d] / 1000);
@@ -209,7 +211,8 @@ class NnunetPreprocessingd final : public Transform {
             "nnU-Net resamples to the spacing that it learned, and the file does not "
             "have the distance between voxels");
       }
-      size.push_back(std::llrint(now[d] / options_.spacing[d] *
+      wanted.push_back(options_.spacing[d] > 0 ? options_.spacing[d] : now[d]);
+      size.push_back(std::llrint(now[d] / wanted[d] *
                                  static_cast<double>(image.size(static_cast<int64_t>(d) + 1))));
       if (size.back() < 1 || size.back() > 1'000'000) {
         throw DataError(
@@ -218,11 +221,11 @@ class NnunetPreprocessingd final : public Transform {
                         image.size(static_cast<int64_t>(d) + 1),
                         now[d],
                         size.back(),
-                        options_.spacing[d]));
+                        wanted[d]));
       }
     }
     if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
-    const std::optional<std::size_t> coarse = coarse_axis(now);
+    const std::optional<std::size_t> coarse = coarse_axis(now, wanted);
     const Resampling& how = options_.resampling_fn_data_kwargs;
     const bool is_spline = options_.resampling_fn_data == "resample_data_or_seg_to_shape";
     if (!coarse)
@@ -243,11 +246,12 @@ class NnunetPreprocessingd final : public Transform {
   }
 
   /// The axis that is resampled by itself.
-  std::optional<std::size_t> coarse_axis(const std::vector<double>& now) const {
+  std::optional<std::size_t> coarse_axis(const std::vector<double>& now,
+                                         const std::vector<double>& wanted) const {
     const Resampling& how = options_.resampling_fn_data_kwargs;
     const bool is_simple = options_.resampling_fn_data == "resample_torch_simple";
     if (now.size() != 3 || is_simple || !how.force_separate_z.value_or(true)) return {};
-    for (const std::vector<double>* spacing : {&now, &options_.spacing}) {
+    for (const std::vector<double>* spacing : {&now, &wanted}) {
       const auto [least, most] = std::minmax_element(spacing->begin(), spacing->end());
       if (!how.force_separate_z && *most / *least <= how.separate_z_anisotropy_threshold) continue;
       if (std::count(spacing->begin(), spacing->end(), *most) != 1) return {};
