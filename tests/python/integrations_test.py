@@ -20,14 +20,16 @@ with tempfile.TemporaryDirectory() as scratch:
                "trainer.limit_train_batches=1", "trainer.max_epochs=1", "trainer.accelerator=cpu", f"paths.output_dir={folder}/run")
     assert done.returncode == 0, done.stderr
     known = {"checkpoint.ckpt_path": folder / "run/checkpoints/last.ckpt", "data.path": next((folder / "data/images").glob("test_*_raw*")),
-             "paths.output_dir": folder / "out", "trainer.accelerator": "cpu"}
+             "trainer.accelerator": "cpu"}
     for script, start, ending in (("fiji/Cytra_Predict.ijm", "exec(program,", "*_rois.zip"), ("qupath/cytra_predict.groovy", "[program,", "*.geojson")):
         line = next(line for line in (ROOT / "integrations" / script).read_text().splitlines() if start in line)
+        known["paths.output_dir"] = out = folder / pathlib.Path(script).stem
         words = [f"{key}={known.get(key, value)}" for key, value in re.findall(r'"([a-z_.]+)=([a-z_]*)"?', line)]
         assert len(words) == 6, words
         for flags in (["--check"], []):
             done = run(BIN / "predict", *words, *flags)
             assert done.returncode == 0, f"{script} {flags}: {words}\n{done.stderr}"
-        print("ok", script, [path.name for path in (folder / "out").rglob(ending)])
+        assert list(out.glob(ending)), f"{script}: no {ending} in {sorted(path.name for path in out.iterdir())}"
+        print("ok", script)
         misspelt = run(BIN / "predict", *(word.replace("contours", "contour") for word in words), "--check")
         assert misspelt.returncode == 2, "a key that does not exist is refused"
