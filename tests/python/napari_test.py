@@ -1,0 +1,111 @@
+"""napari_test.py BIN [SCREENSHOT]: cytra-napari in a napari without a screen. Exit code 77 (skipped) where napari or numpy is not installed."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+try:
+    import napari
+    import numpy as np
+    from qtpy.QtWidgets import QApplication
+except ImportError:
+    print("skipped: napari is not installed for this Python")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+os.environ["CYTRA_BIN"] = str(pathlib.Path(sys.argv[1]).resolve())
+sys.path[:0] = [str(ROOT / "python/client/src"), str(ROOT / "python/napari/src")]
+import cytra
+from cytra_napari import PredictWidget, measure
+
+failures = []
+
+
+def expect(is_right, what):
+    print(f"{'ok' if is_right else 'FAILED':7} {what}", flush=True)
+    if not is_right:
+        failures.append(what)
+
+
+def wait(widget, seconds=120):
+    end = time.monotonic() + seconds
+    while not widget.run_button.isEnabled() and time.monotonic() < end:
+        QApplication.processEvents()
+        time.sleep(0.01)
+    expect(widget.run_button.isEnabled(), "a run ends")
+
+
+def main(folder):
+    subprocess.run([os.environ["CYTRA_BIN"] + "/generate_samples", "--output", folder / "data", "--train", "3", "--valid", "1", "--test", "1", "--size", "160"],
+                   check=True, capture_output=True)
+    run = cytra.train({"experiment": "im2im/instance", "data.path": folder / "data", "patch_shape": [64, 64], "model.filters": [8, 16, 32],
+                       "data.num_workers": 0, "trainer.max_epochs": 12, "trainer.limit_train_batches": 20, "trainer.accelerator": "cpu",
+                       "paths.output_dir": folder / "run"})
+    pixels = cytra.read_image(next((folder / "data/images").glob("test_*_raw*")))
+    right = cytra.predict(run.checkpoint, pixels, "labels", options="trainer.accelerator=cpu")
+    values, counts, centroids = measure(np.array([[0, 2, 2], [5, 2, 2]]))
+    expect(values.tolist() == [2, 5] and counts.tolist() == [4, 1] and centroids.tolist() == [[0.5, 1.5], [1, 0]], "measure()")
+    viewer = napari.Viewer(show=len(sys.argv) > 2)
+    widget = PredictWidget(viewer)
+    dock = viewer.window.add_dock_widget(widget, name="Predict")
+    widget.run()
+    expect("no image layer" in widget.message.text(), widget.message.text())
+    image = viewer.add_image(pixels, name="cells", scale=(0.5, 0.25), translate=(3, 4))
+    widget.device.setCurrentText("cpu")
+    widget.checkpoint.setText(str(folder / "no_such.ckpt"))
+    widget.run()
+    wait(widget)
+    expect("no_such.ckpt" in widget.message.text() and "Traceback" not in widget.message.text(), f"an error's text: {widget.message.text()}"[:200])
+    widget._choose(run.checkpoint)
+    wait(widget)
+    expect(widget.form.itemText(0) == "labels" and widget.message.text() == "", "a model that is chosen tells its forms")
+    predictor = widget.session._predictor
+    widget.run()
+    wait(widget)
+    expect(widget.message.text() == "", f"no error {widget.message.text()}")
+    labels = viewer.layers["cells labels"]
+    expect(np.array_equal(labels.data, right), f"the labels are those of predict: {right.max()} objects")
+    expect(np.allclose(labels.scale, image.scale) and np.allclose(labels.translate, image.translate), "the place is the image's")
+    expect(widget.table.rowCount() == len(np.unique(right[right > 0])) > 0, f"a table of {widget.table.rowCount()} rows")
+    first = int(widget.table.item(0, 0).text())
+    where = np.argwhere(right == first)
+    told = [float(widget.table.item(0, column).text()) for column in (1, 2, 3)]
+    expect(np.allclose(told, [len(where) * 0.125, *(where.mean(0) * (0.5, 0.25) + (3, 4))], rtol=1e-4), f"area and centroid in units: {told}")
+    if len(sys.argv) > 2:
+        viewer.window.resize(1200, 800)
+        viewer.reset_view()
+        QApplication.processEvents()
+        viewer.window.screenshot(sys.argv[2], canvas_only=False)
+    stack = viewer.add_image(np.stack([pixels, pixels[::-1]]), name="stack")
+    widget.layer.setCurrentText("stack")
+    widget.run()
+    wait(widget)
+    result = viewer.layers["stack labels"].data
+    expect(result.shape == stack.data.shape and np.array_equal(result[0], right) and result[1][result[1] > 0].min() > right.max(), "a stack, plane by plane, each object a label")
+    viewer.add_image(np.zeros((64, 64, 3), np.uint8), name="colour", rgb=True)
+    widget.layer.setCurrentText("colour")
+    widget.run()
+    wait(widget)
+    expect("channels" in widget.message.text(), f"an RGB image for a model of one channel: {widget.message.text()}"[:200])
+    expect(widget.session._predictor is predictor, "the model is loaded once")
+    viewer.add_image(np.tile(pixels, (40, 40)), name="large")
+    widget.layer.setCurrentText("large")
+    widget.run()
+    time.sleep(0.3)
+    begin = time.monotonic()
+    widget.cancel_button.click()
+    wait(widget)
+    expect(widget.message.text() == "cancelled" and time.monotonic() - begin < 20, f"Cancel: {widget.message.text()}")
+    server = predictor._child._child
+    viewer.window.remove_dock_widget(dock)
+    expect(server.poll() is not None, "closing the widget ends the server")
+    expect("torch" not in sys.modules, "there is no torch in napari's process")
+    viewer.close()
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    main(pathlib.Path(scratch))
+sys.exit(f"{len(failures)} failures" if failures else 0)
