@@ -213,9 +213,7 @@ class PredictWidget(QWidget):
             self.viewer.add_image(values, **place)
             return
         added = self.viewer.add_labels(values.astype(np.int32), **place)
-        self.table.setRowCount(0)
-        if form == "labels":
-            self._tabulate(added, spatial)
+        self._tabulate(added, spatial)
 
     def _tabulate(self, layer: Labels, spatial: int) -> None:
         """Sizes and centroids in the layer's units."""
