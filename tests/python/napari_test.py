@@ -84,11 +84,6 @@ def main(folder):
     if len(sys.argv) > 2:
         application.processEvents()
         window.grab().save(sys.argv[2])
-    widget.form.setCurrentText("probability")
-    widget.run()
-    wait(widget)
-    expect(viewer.layers["cells probability"].data.dtype == np.float32 and np.allclose(viewer.layers["cells probability"].scale, image.scale), "a probability is an image")
-    widget.form.setCurrentText("mask")
     stack = viewer.add_image(np.stack([pixels, pixels[::-1]]), name="stack")
     widget.layer.setCurrentText("stack")
     widget.run()
@@ -109,7 +104,14 @@ def main(folder):
     widget.cancel_button.click()
     wait(widget)
     expect(widget.message.text() == "cancelled" and time.monotonic() - begin < 20, f"Cancel: {widget.message.text()}")
-    server = predictor._child._child
+    widget.layer.setCurrentText("cells")
+    widget.options.setText("")  # which loads the model anew
+    widget.form.setCurrentText("probability")
+    widget.run()
+    wait(widget)
+    expect(widget.message.text() == "", f"no error {widget.message.text()}")
+    expect(viewer.layers["cells probability"].data.dtype == np.float32 and np.allclose(viewer.layers["cells probability"].scale, image.scale), "a probability is an image")
+    server = widget.session._predictor._child._child
     widget.setParent(None)  # as napari does when a dock is closed
     expect(server.poll() is not None, "closing the widget ends the server")
     expect("torch" not in sys.modules, "there is no torch in napari's process")
