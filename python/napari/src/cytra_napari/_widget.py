@@ -76,10 +76,13 @@ class Session(QObject):
             text = "cancelled" if self._is_cancelled.is_set() else str(error) or type(error).__name__
             if not isinstance(error, cytra.InputError) and not self._is_cancelled.is_set():
                 self._drop()  # the program may have ended
-        if self._is_closed:
-            self._drop()
-        else:
-            self.ended.emit(result, text)
+        try:
+            if not self._is_closed:
+                self.ended.emit(result, text)
+                return
+        except RuntimeError:
+            pass  # Qt's part of this object was deleted while the run was under way
+        self._drop()
 
     def cancel(self) -> None:
         self._is_cancelled.set()
@@ -210,9 +213,7 @@ class PredictWidget(QWidget):
             self.viewer.add_image(values, **place)
             return
         added = self.viewer.add_labels(values.astype(np.int32), **place)
-        self.table.setRowCount(0)
-        if form == "labels":
-            self._tabulate(added, spatial)
+        self._tabulate(added, spatial)
 
     def _tabulate(self, layer: Labels, spatial: int) -> None:
         """Sizes and centroids in the layer's units."""
