@@ -168,8 +168,7 @@ LoadedModel load_model(const std::string& path, const std::optional<std::string>
       return complete(path, open_unpacked(path, open_bundle), config);
     case io::ModelKind::nnunet:
       if (config) return load_weights();
-      return std::filesystem::exists(io::nnunet_folder(path)) ? load_nnunet(path, path)
-                                                              : load_nnunet_archive(path);
+      return io::nnunet_folder(path).empty() ? load_nnunet_archive(path) : load_nnunet(path, path);
     default:
       return load_weights();
   }

@@ -92,7 +92,7 @@ def main(folder):
         error(cytra.InputError, "complex", lambda: predictor.predict(pixels.astype(complex)))
         error(cytra.InputError, "no_such.tif", lambda: predictor.predict(folder / "no_such.tif"))
         expect(np.array_equal(predictor.predict(pixels), mask), "after mistakes it goes on")
-        leftover = [name for name in os.listdir("/dev/shm") if name.startswith("psm_")]
+        leftover = [name for name in os.listdir("/dev/shm") if name.startswith(f"cytra_{os.getpid()}_")]
         expect(not leftover, f"no shared memory is left: {leftover}")
         large = np.tile(pixels, (40, 40))
         timer = threading.Timer(0.3, predictor.cancel)

@@ -138,6 +138,16 @@ def tensors(model, server, checks):
     near = len(output["data"]) == len(wanted) and all(
         math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-5) for a, b in zip(output["data"], wanted))
     checks.expect(status == 200 and output["shape"] == [2, 1, size, size] and near, f"two images as JSON: {output['shape']}")
+    # One image of many that can't be predicted ends the request; the others are stopped, and what follows is answered.
+    side, count = 512, 64
+    floats = struct.pack("<f", math.nan) * side * side + bytes(4 * side * side * (count - 1))
+    words = {"inputs": [{"name": "image", "shape": [count, 1, side, side], "datatype": "FP32", "parameters": {"binary_data_size": len(floats)}}]}
+    head = json.dumps(words).encode()
+    status, _, body = server.ask("POST", "/v2/models/last/infer", head + floats, {"Inference-Header-Content-Length": str(len(head))})
+    checks.expect(status in (400, 422) and b"NaN" in body, f"an image of NaN among {count}: {status} {body[:200]}")
+    image = model.images[0]
+    status, _, body = server.ask("POST", f"/predict?filename={image.name}&timeout=20", image.read_bytes())
+    checks.expect(status == 200, f"the next image: {status}")
     status, _, body = server.ask("GET", "/v2/models/last")
     checks.expect(status == 200 and json.loads(body)["inputs"][0]["name"] == "image", f"/v2/models/last: {body[:300]}")
 

@@ -8,6 +8,7 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/ivalue.h>
 #include <fmt/format.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 
 #include "app/export/bioimageio_operations.h"
 #include "app/export/nnunet_preprocessing.h"
@@ -15,7 +16,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/json.h"
-#include "export/torch_file.h"
 #include "inference/decoder.h"
 #include "inference/trained_head.h"
 #include "io/compression/zip_writer.h"
@@ -102,11 +102,12 @@ std::string checkpoint_of(const std::map<std::string, at::Tensor>& weights,
                           const std::string& configuration) {
   c10::Dict<std::string, at::Tensor> state;
   for (const auto& [name, tensor] : weights) state.insert(name, tensor.detach().contiguous());
-  return exporting::to_torch_file(
+  const std::vector<char> bytes = torch::jit::pickle_save(
       dict_of({{"network_weights", state},
                {"trainer_name", "nnUNetTrainer"},
                {"init_args", dict_of({{"configuration", configuration}, {"fold", int64_t{0}}})},
                {"inference_allowed_mirroring_axes", c10::IValue()}}));
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "app/predict/config.h"
 #include "base/strings.h"
-#include "inference/postprocess.h"
 #include "pipelines/batching/batching.h"
+#include "pipelines/predict/options.h"
 
 namespace cytra::app {
 
@@ -58,30 +58,6 @@ struct ServeBatching {
   }
 };
 
-/// How results are made; a request may choose otherwise where docs/serving.md says so.
-struct ServePredict {
-  std::string save = "auto";
-  double threshold = 0.5;
-  config::Node temperature, postprocess;
-  std::optional<bool> original_grid;
-  template <class V>
-  void visit(V& v) {
-    v("save",
-      save,
-      "the form of results, as of predict",
-      {"auto", "mask", "probability", "logits", "entropy", "variance", "value", "labels", "raw"});
-    v("threshold", threshold, "threshold of a mask's probability", 0, 1);
-    v("temperature", temperature, "what logits are divided by, as of predict");
-    v("postprocess",
-      postprocess,
-      "steps that change a result, in their order",
-      config::list_of<inference::Postprocess>());
-    v("original_grid",
-      original_grid,
-      "results in the voxels of the image that came, as of predict");
-  }
-};
-
 struct ServeConfig : CommonConfig {
   ServedCheckpoint checkpoint;
   config::Node models, inference_args;
@@ -91,7 +67,7 @@ struct ServeConfig : CommonConfig {
   bool until_stdin = false;
   ServeLimits limits;
   ServeBatching batching;
-  ServePredict predict;
+  pipelines::MadeOptions predict;
   inference::TtaOptions tta;
   OneProcessOptions trainer;
   inference::ModelPerformanceOptions performance;
@@ -117,7 +93,7 @@ struct ServeConfig : CommonConfig {
       "end, as at SIGTERM, when stdin is closed: for a program that starts the server for itself");
     v("limits", limits, "what the server takes at once");
     v("batching", batching, "images that are computed together");
-    v("predict", predict, "what results are");
+    v("predict", predict, "what results are, where a request does not say otherwise");
     v("inference_args",
       inference_args,
       "sliding window; null: as the checkpoint says",

@@ -167,9 +167,7 @@ ServedModel::ServedModel(std::string name,
   inference::PredictorOptions options;
   options.form = form_;
   options.threshold = threshold_;
-  pipelines::PredictOptions temperature;
-  temperature.temperature = config.predict.temperature;
-  options.temperature = temperature.temperature_number();
+  options.temperature = config.predict.temperature_number();
   original_grid_ = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
   options.tracks_places = original_grid_;
   for (inference::HeadPredictor& by : inference::predictors_of(subject, own, {}, options)) {

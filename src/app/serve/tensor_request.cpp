@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -61,9 +62,12 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
 
   const InputTensor& input() const { return input_; }
   void take(std::size_t place, Result result) { results_[place] = std::move(result); }
-  /// A part has ended; the last one makes the answer.
+  /// A part has ended; the last one makes the answer, and one that failed stops the others.
   void end(HttpResponse response) {
-    if (response.status >= 400) return exchange_->answer(std::move(response));
+    if (response.status >= 400) {
+      exchange_->answer(std::move(response));
+      return stop();
+    }
     {
       const std::lock_guard lock(mutex_);
       if (++done_ < results_.size()) return;
@@ -75,19 +79,28 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     }
   }
   void on_end(std::function<void()> cancel) {
-    const std::lock_guard lock(mutex_);
-    cancels_.push_back(std::move(cancel));
-    if (cancels_.size() > 1) return;
+    bool is_stopped = false, is_first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopped = is_stopped_;
+      is_first = !std::exchange(is_watched_, true);
+      if (!is_stopped) cancels_.push_back(cancel);
+    }
+    if (is_stopped) return cancel();
+    if (!is_first) return;
     exchange_->on_end([self = weak_from_this()] {
-      const auto own = self.lock();
-      if (!own) return;
-      std::vector<std::function<void()>> all;
-      {
-        const std::lock_guard guard(own->mutex_);
-        all = own->cancels_;
-      }
-      for (const auto& one : all) one();
+      if (const auto own = self.lock()) own->stop();
     });
+  }
+  /// Ends the parts that have not come to their end, and those that follow.
+  void stop() {
+    std::vector<std::function<void()>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopped_ = true;
+      all.swap(cancels_);
+    }
+    for (const auto& one : all) one();
   }
 
  private:
@@ -166,8 +179,9 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
   const int64_t dims_;
   std::vector<Result> results_;  // of each output its images; each is set by one thread
   std::mutex mutex_;
-  std::size_t done_ = 0;                        // guarded by mutex_
-  std::vector<std::function<void()>> cancels_;  // guarded by mutex_
+  std::size_t done_ = 0;                          // guarded by mutex_
+  bool is_stopped_ = false, is_watched_ = false;  // guarded by mutex_
+  std::vector<std::function<void()>> cancels_;    // guarded by mutex_
 };
 
 /// The exchange of one result of a request.
@@ -337,14 +351,18 @@ void predict_tensors(ServedModel& model,
                                       model.name(),
                                       json_member_or<std::string>(body, "id", "a text", ""),
                                       windowed.image_dims());
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    wish.form = outputs[o].name;
-    for (int64_t i = 0; i < images; ++i) {
-      const std::size_t place = o * static_cast<std::size_t>(images) + static_cast<std::size_t>(i);
+  try {
+    for (std::size_t place = 0; place < outputs.size() * static_cast<std::size_t>(images);
+         ++place) {
+      wish.form = outputs[place / static_cast<std::size_t>(images)].name;
+      const auto image = static_cast<int64_t>(place) % images;
       model.submit(wish,
-                   std::make_unique<TensorWork>(request, place, i, has_transforms),
+                   std::make_unique<TensorWork>(request, place, image, has_transforms),
                    std::make_shared<TensorPart>(request));
     }
+  } catch (...) {
+    request->stop();
+    throw;
   }
 }
 

@@ -100,8 +100,7 @@ ModelKind kind_of(const std::string& path) {
     for (const auto& [name, content] : files) {
       if (ends_with(name, "rdf.yaml") || ends_with(name, "bioimageio.yaml"))
         return ModelKind::bioimageio;
-      if (ends_with(name, "__2d/plans.json") || ends_with(name, "res/plans.json"))
-        return ModelKind::nnunet;
+      if (ends_with(name, "/plans.json")) return ModelKind::nnunet;
       if (ends_with(name, "/constants.pkl")) return ModelKind::torchscript;
       if (name.find("/data/aotinductor/") != std::string::npos) return ModelKind::aoti;
       if (ends_with(name, "configs/metadata.json") || ends_with(name, "configs/inference.json"))

@@ -104,10 +104,9 @@ class DynUNet final : public ImageModel, public NnunetModel {
       }
     }
   };
-  explicit DynUNet(const Options& options)
-      : ImageModel(options), options_(options), strides_(options.strides) {
+  explicit DynUNet(const Options& options) : ImageModel(options), options_(options) {
     const Sizes& filters = *options.filters;
-    const std::size_t last = strides_.size() - 1;
+    const std::size_t last = options_.strides.size() - 1;
     UnetBlockOptions block{options.each(3),
                            options.each(1),
                            norm_options(options.norm_name),
@@ -118,7 +117,7 @@ class DynUNet final : public ImageModel, public NnunetModel {
     for (std::size_t level = 0; level <= last; ++level) {
       UnetBlockOptions down = block;
       down.kernel = options.kernel_size[level];
-      down.stride = strides_[level];
+      down.stride = options_.strides[level];
       down.residual = options.res_block;
       const std::string name = level == 0      ? "input_block"
                                : level == last ? "bottleneck"
@@ -152,14 +151,14 @@ class DynUNet final : public ImageModel, public NnunetModel {
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     return outputs(image, is_training() ? heads_.size() : 1);
   }
-  std::vector<int64_t> divisor() const override { return product_of(strides_); }
+  std::vector<int64_t> divisor() const override { return product_of(options_.strides); }
 
   /// PlainConvUNet has one kernel for a level's encoder and decoder, where here the decoder has
   /// that of the level below: the larger of the two is taken, and the other filled up with zeros.
   NnunetNetwork nnunet() const override {
     if (options_.res_block)
       throw ConfigError("format=nnunet: res_block=true, which nnU-Net's networks do not have");
-    const std::size_t levels = strides_.size();
+    const std::size_t levels = options_.strides.size();
     NnunetArchitecture plan;
     plan.spatial_dims = options_.spatial_dims;
     plan.features.assign(options_.filters->begin(),
@@ -167,13 +166,13 @@ class DynUNet final : public ImageModel, public NnunetModel {
     plan.blocks.assign(levels, 2);
     plan.decoder_convs.assign(levels - 1, 2);
     plan.kernels = options_.kernel_size;
-    plan.strides = strides_;
+    plan.strides = options_.strides;
     plan.conv_bias = options_.trans_bias;
     plan.norm = norm_options(options_.norm_name);
     plan.act = activation_options(options_.act_name);
     for (std::size_t level = 0; level < levels; ++level) {
-      for (std::size_t d = 0; d < strides_[level].size(); ++d) {
-        const int64_t kernel = options_.kernel_size[level][d], stride = strides_[level][d];
+      for (std::size_t d = 0; d < options_.strides[level].size(); ++d) {
+        const int64_t kernel = options_.kernel_size[level][d], stride = options_.strides[level][d];
         if (kernel % 2 == 0 || (kernel - stride + 1) / 2 != (kernel - 1) / 2) {
           throw ConfigError(
               fmt::format("format=nnunet: a kernel of {} with a stride of {}, which nnU-Net pads "
@@ -191,7 +190,7 @@ class DynUNet final : public ImageModel, public NnunetModel {
 
  private:
   std::map<std::string, at::Tensor> nnunet_weights(const NnunetArchitecture& plan) const {
-    const std::size_t last = strides_.size() - 1;
+    const std::size_t last = options_.strides.size() - 1;
     const std::map<std::string, at::Tensor> own = state_of(*this);
     std::map<std::string, at::Tensor> weights;
     const auto take = [&](const std::string& from, const std::string& to) {
@@ -251,7 +250,6 @@ class DynUNet final : public ImageModel, public NnunetModel {
   }
 
   Options options_;
-  std::vector<Sizes> strides_;
   std::vector<std::shared_ptr<UnetBlock>> encoder_;
   std::vector<std::shared_ptr<UnetUpBlock>> decoder_;
   std::vector<std::shared_ptr<UnetOutBlock>> heads_;  // of the finest level first

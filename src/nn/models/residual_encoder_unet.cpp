@@ -198,8 +198,7 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
     }
   };
 
-  explicit PlannedUNet(const Options& options)
-      : ImageModel(options), options_(options), strides_(*options.strides) {
+  explicit PlannedUNet(const Options& options) : ImageModel(options), options_(options) {
     const StackStyle style{norm_options(options.norm_op),
                            activation_options(options.nonlin),
                            options.conv_bias,
@@ -216,7 +215,7 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
     for (std::size_t s = 0; s < stages; ++s) {
       auto& blocks = encoder_.emplace_back();
       for (int64_t b = 0; b < (*options.blocks_per_stage)[s]; ++b) {
-        const Sizes& stride = b == 0 ? strides_[s] : one;
+        const Sizes& stride = b == 0 ? (*options_.strides)[s] : one;
         const std::string name = fmt::format(
             kResidual ? "encoder.stages.{}.blocks.{}" : "encoder.stages.{}.0.convs.{}", s, b);
         std::shared_ptr<Layer> block;
@@ -231,7 +230,7 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
     }
     for (std::size_t i = 0; i + 1 < stages; ++i) {
       const std::size_t s = stages - 2 - i;
-      const Sizes& scale = strides_[s + 1];
+      const Sizes& scale = (*options_.strides)[s + 1];
       ups_.push_back(
           put(*this,
               fmt::format("decoder.transpconvs.{}", i),
@@ -254,14 +253,13 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
                                      options.out_channels,
                                      ConvOptions{one, one, true, false, {}, 1, kHeSlope})));
     }
-    deep_supervision_ = options.deep_supervision;
   }
 
   at::Tensor forward(const at::Tensor& image) override { return outputs(image, false)[0]; }
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
-    return outputs(image, is_training() && deep_supervision_);
+    return outputs(image, is_training() && options_.deep_supervision);
   }
-  std::vector<int64_t> divisor() const override { return product_of(strides_); }
+  std::vector<int64_t> divisor() const override { return product_of(*options_.strides); }
 
   NnunetNetwork nnunet() const override {
     const Sizes& features = *options_.features_per_stage;
@@ -273,7 +271,7 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
                            *options_.blocks_per_stage,
                            options_.n_conv_per_stage_decoder,
                            options_.kernel_sizes,
-                           strides_,
+                           *options_.strides,
                            options_.conv_bias,
                            norm_options(options_.norm_op),
                            activation_options(options_.nonlin),
@@ -299,8 +297,6 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
   }
 
   Options options_;
-  std::vector<Sizes> strides_;
-  bool deep_supervision_;
   std::shared_ptr<Sequence> stem_;
   std::vector<std::vector<std::shared_ptr<Layer>>> encoder_, decoder_;  // stages of blocks
   std::vector<std::shared_ptr<Conv>> ups_, heads_;                      // from below

@@ -16,7 +16,7 @@ std::vector<std::string> contour_choices() {
   return choices;
 }
 
-double PredictOptions::temperature_number() const {
+double MadeOptions::temperature_number() const {
   using config::Kind;
   if (temperature.is_null()) return 1;
   if (temperature.kind == Kind::string && temperature.as<std::string>() == "auto") return 0;
@@ -28,7 +28,7 @@ double PredictOptions::temperature_number() const {
 }
 
 void PredictOptions::check() const {
-  temperature_number();
+  MadeOptions::check();
   const io::Format* written = io::find_format(format);  // null: auto
   io::ImageInfo values;
   values.dtype = io::Dtype::f32;

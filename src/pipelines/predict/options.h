@@ -14,17 +14,12 @@ namespace cytra::pipelines {
 /// The choices: none, those of inference::result_outputs("contours"), and both for all of them.
 std::vector<std::string> contour_choices();
 
-struct PredictOptions {
-  std::string save = "auto", format = "auto", frames = "apart";
+/// How results are made of a model's output.
+struct MadeOptions {
+  std::string save = "auto";
   double threshold = 0.5;
-  bool overlay = true, measurements = false, resume = false, dry_run = false,
-       timer = false;
   config::Node postprocess, temperature;
-  std::vector<std::string> heads;
-  std::string contours = "none";
   std::optional<bool> original_grid;
-  std::optional<int64_t> max_detections, max_memory_mb;
-  std::optional<std::string> prometheus, profiler;
   template <class V>
   void visit(V& v) {
     v("save",
@@ -35,6 +30,35 @@ struct PredictOptions {
       "they are made of; auto: mask, of "
       "a regression its value, of instances labels",
       {"auto", "mask", "probability", "logits", "entropy", "variance", "value", "labels", "raw"});
+    v("threshold", threshold, "threshold of a mask's probability", 0, 1);
+    v("temperature",
+      temperature,
+      "what logits are divided by, so that probabilities are neither too sure nor too unsure; "
+      "auto: "
+      "what fits the training's validation best, which the metric `temperature` has found");
+    v("postprocess",
+      postprocess,
+      "steps that change a result before it is written, in their order",
+      config::list_of<inference::Postprocess>());
+    v("original_grid",
+      original_grid,
+      "write results in the voxels of the file, not in those that the transforms (Spacingd, "
+      "Orientationd, crops) have made; null: only those of nnU-Net's models");
+  }
+  /// PredictorOptions::temperature. Throws: ConfigError for another word, or a number out of range.
+  double temperature_number() const;
+  void check() const { temperature_number(); }
+};
+
+struct PredictOptions : MadeOptions {
+  std::string format = "auto", frames = "apart", contours = "none";
+  bool overlay = true, measurements = false, resume = false, dry_run = false, timer = false;
+  std::vector<std::string> heads;
+  std::optional<int64_t> max_detections, max_memory_mb;
+  std::optional<std::string> prometheus, profiler;
+  template <class V>
+  void visit(V& v) {
+    MadeOptions::visit(v);
     v("heads",
       heads,
       "for a model with several heads: those to predict; []: all, each in a folder");
@@ -46,21 +70,7 @@ struct PredictOptions {
       frames,
       "for a time lapse: a file for each time point, or one for all",
       {"apart", "together"});
-    v("threshold", threshold, "threshold of a mask's probability", 0, 1);
-    v("temperature",
-      temperature,
-      "what logits are divided by, so that probabilities are neither too sure nor too unsure; "
-      "auto: "
-      "what fits the training's validation best, which the metric `temperature` has found");
     v("overlay", overlay, "also write a PNG of the mask over the image");
-    v("postprocess",
-      postprocess,
-      "steps that change a result before it is written, in their order",
-      config::list_of<inference::Postprocess>());
-    v("original_grid",
-      original_grid,
-      "write results in the voxels of the file, not in those that the transforms (Spacingd, "
-      "Orientationd, crops) have made; null: only those of nnU-Net's models");
     v("measurements",
       measurements,
       "also write a table of the objects (labels) of each image: NAME.csv");
@@ -94,8 +104,6 @@ struct PredictOptions {
     v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }
   void check() const;
-  /// PredictorOptions::temperature. Throws: ConfigError for another word, or a number out of range.
-  double temperature_number() const;
   /// The outputs of an image, by their names (inference::make_result_output).
   std::vector<std::string> outputs() const;
 };

@@ -44,8 +44,9 @@ class Channel:
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         return kind(parts.hostname, parts.port)
 
-    def ask(self, method: str, path: str, body: bytes | list[bytes | memoryview] = b"", headers: dict[str, str] | None = None) -> Answer:
-        """Raises InputError for an answer of 4xx, CytraError for another failure, with the server's text."""
+    def ask(self, method: str, path: str, body: bytes | list[bytes | memoryview] = b"", headers: dict[str, str] | None = None,
+            is_last_word: bool = False) -> Answer:
+        """Raises InputError for an answer of 4xx, CytraError for another failure, with the server's text. is_last_word: also when stopped."""
         parts = body if isinstance(body, list) else [body]
         sent = {"Content-Length": str(sum(len(part) for part in parts)), **(headers or {})}
         if self._token:
@@ -54,7 +55,7 @@ class Channel:
             is_new = self._connection is None
             connection = self._connection = self._connection or self._open()
             try:
-                if self.is_stopped.is_set():
+                if self.is_stopped.is_set() and not is_last_word:
                     raise ConnectionError("stopped")
                 connection.request(method, path, iter(parts), sent)
                 response = connection.getresponse()

@@ -4,9 +4,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 import subprocess
 import tempfile
-import threading
 import urllib.parse
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -198,7 +198,7 @@ class _Region:
 
     def __init__(self, channel: Channel, values: np.ndarray[Any, Any]):
         self._channel = channel
-        self._memory = shared_memory.SharedMemory(create=True, size=values.nbytes)
+        self._memory = shared_memory.SharedMemory(f"cytra_{os.getpid()}_{secrets.token_hex(4)}", create=True, size=values.nbytes)
         try:
             np.ndarray(values.shape, values.dtype, self._memory.buf)[...] = values
             self.name = self._memory.name.lstrip("/")
@@ -211,13 +211,10 @@ class _Region:
         self.place = {"shared_memory_region": self.name, "shared_memory_byte_size": values.nbytes}
 
     def close(self) -> None:
-        is_stopped, self._channel.is_stopped = self._channel.is_stopped, threading.Event()
         try:
-            self._channel.ask("POST", f"/v2/systemsharedmemory/region/{self.name}/unregister")
+            self._channel.ask("POST", f"/v2/systemsharedmemory/region/{self.name}/unregister", is_last_word=True)
         except CytraError:
             pass  # the server is gone, and with it the region's name
-        finally:
-            self._channel.is_stopped = is_stopped
         self._memory.close()
         self._memory.unlink()
 
