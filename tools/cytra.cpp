@@ -40,7 +40,18 @@ std::string help() {
       "Usage: cytra PROGRAM [arguments of the program]\n\nPrograms:\n";
   for (const Line& line : kPrograms)
     if (is_here(line.name)) text += fmt::format("  {:<22} {}\n", line.name, line.summary);
-  return text + "\ncytra PROGRAM --help shows what a program takes, cytra --version the version.\n";
+  return text +
+         "\ncytra PROGRAM --help shows what a program takes, cytra --version the version,\n"
+         "cytra --licenses those of the libraries that came with it.\n";
+}
+
+/// A package lists the libraries it carries; a build from source uses those of the system.
+std::string licenses() {
+  const std::string list = cytra::program_folder() + "/../share/cytra/licenses.txt";
+  return "Cytra is under the Apache License 2.0.\n" +
+         (::access(list.c_str(), R_OK) == 0
+              ? "These libraries came with it:\n\n" + cytra::read_file(list)
+              : "It uses libraries of this system, whose packages tell their licences.\n");
 }
 
 int serve_agent(int argc, char** argv) {
@@ -67,6 +78,10 @@ int start(int argc, char** argv) {
   const std::string word = argc < 2 ? "" : argv[1];
   if (word == "--version") {
     std::printf("cytra %s\n", cytra::version());
+    return 0;
+  }
+  if (word == "--licenses") {
+    std::fputs(licenses().c_str(), stdout);
     return 0;
   }
   if (word.empty() || word == "--help" || word == "-h") {

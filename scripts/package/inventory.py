@@ -2,7 +2,8 @@
 """inventory.py TREE ORIGINS --version 0.1.0 --torch 2.11: what the libraries in TREE/lib are, and their licences.
 
 ORIGINS has a line for each library that was copied, "name TAB file"; Debian's package or the Python wheel of that file tells its version
-and licence. Written are TREE/share/cytra/licenses/PACKAGE.txt and TREE/share/cytra/cytra.cdx.json (CycloneDX 1.6).
+and licence. Written are TREE/share/cytra/licenses/PACKAGE.txt, TREE/share/cytra/cytra.cdx.json (CycloneDX 1.6) and, for `cytra --licenses`,
+TREE/share/cytra/licenses.txt.
 """
 
 import argparse
@@ -171,6 +172,10 @@ def main():
         "dependencies": [{"ref": cytra, "dependsOn": [c["bom-ref"] for c in components]}],
     }  # fmt: skip
     (tree / "share/cytra/cytra.cdx.json").write_text(json.dumps(bom, indent=1) + "\n")
+    lines = [(name, about["version"], ", ".join(about["licenses"]) or "see its text") for name, (about, _) in sorted(packages.items())]
+    lines.append(("torch", options.torch, "BSD-3-Clause (installed beside)"))
+    widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
+    (tree / "share/cytra/licenses.txt").write_text("".join(f"{name:{widths[0]}}  {version:{widths[1]}}  {words}\n" for name, version, words in lines))
 
 
 if __name__ == "__main__":

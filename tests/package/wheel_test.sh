@@ -47,6 +47,7 @@ for program in "$site"/cytra_programs/bin/*; do
   count=$((count + 1))
 done
 ((count >= 10)) || fail "$count programs are in the wheel"
+said 0 'libtiff' cytra --licenses
 said 0 "DynUNet" train --describe DynUNet
 said 0 'train' train -sc install=bash
 # Whatever is loaded is the wheel's, torch's or the C library's.
