@@ -1,4 +1,5 @@
-"""napari_test.py BIN [SCREENSHOT]: cytra-napari with napari's viewer model: its canvas needs OpenGL, which a machine without a screen may not have. Exit code 77 (skipped) where napari or numpy is not installed."""
+"""napari_test.py BIN [SCREENSHOT]: cytra-napari. With a screen (`xvfb-run` is one) it is opened in napari's window as an installed plug-in; without one it
+works on napari's viewer model, since the canvas needs OpenGL. Exit code 77 (skipped) where napari or numpy is not installed."""
 import os
 import pathlib
 import subprocess
@@ -6,8 +7,11 @@ import sys
 import tempfile
 import time
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+HAS_SCREEN = bool(os.environ.get("DISPLAY"))
+if not HAS_SCREEN:
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 try:
+    import napari
     import numpy as np
     from napari.components import ViewerModel
     from qtpy.QtCore import Qt
@@ -50,13 +54,19 @@ def main(folder):
     right = cytra.predict(run.checkpoint, pixels, options=["trainer.accelerator=cpu", objects])
     values, counts, centroids = measure(np.array([[0, 2, 2], [5, 2, 2]]))
     expect(values.tolist() == [2, 5] and counts.tolist() == [4, 1] and centroids.tolist() == [[0.5, 1.5], [1, 0]], "measure()")
-    application = QApplication([])
-    viewer, window, dock = ViewerModel(), QMainWindow(), QDockWidget("Predict")
-    widget = PredictWidget(viewer)
-    dock.setWidget(widget)
-    window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
-    window.resize(500, 700)
-    window.show()
+    if HAS_SCREEN:
+        viewer = napari.Viewer()
+        window = viewer.window._qt_window
+        dock, widget = viewer.window.add_plugin_dock_widget("cytra-napari")
+        window.resize(1200, 800)
+    else:
+        application = QApplication([])
+        viewer, window, dock = ViewerModel(), QMainWindow(), QDockWidget("Predict")
+        widget = PredictWidget(viewer)
+        dock.setWidget(widget)
+        window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+        window.resize(500, 700)
+        window.show()
     widget.run()
     expect("no image layer" in widget.message.text(), widget.message.text())
     image = viewer.add_image(pixels, name="cells", scale=(0.5, 0.25), translate=(3, 4))
@@ -82,8 +92,12 @@ def main(folder):
     told = [float(widget.table.item(0, column).text()) for column in (1, 2, 3)]
     expect(np.allclose(told, [len(where) * 0.125, *(where.mean(0) * (0.5, 0.25) + (3, 4))], rtol=1e-4), f"area and centroid in units: {told}")
     if len(sys.argv) > 2:
-        application.processEvents()
-        window.grab().save(sys.argv[2])
+        QApplication.processEvents()
+        if HAS_SCREEN:
+            viewer.reset_view()
+            viewer.screenshot(sys.argv[2], canvas_only=False, flash=False)
+        else:
+            window.grab().save(sys.argv[2])
     stack = viewer.add_image(np.stack([pixels, pixels[::-1]]), name="stack")
     widget.layer.setCurrentText("stack")
     widget.run()
@@ -112,7 +126,10 @@ def main(folder):
     expect(widget.message.text() == "", f"no error {widget.message.text()}")
     expect(viewer.layers["cells probability"].data.dtype == np.float32 and np.allclose(viewer.layers["cells probability"].scale, image.scale), "a probability is an image")
     server = widget.session._predictor._child._child
-    widget.setParent(None)  # as napari does when a dock is closed
+    if HAS_SCREEN:
+        viewer.window.remove_dock_widget(dock)
+    else:
+        widget.setParent(None)  # as napari does when a dock is closed
     expect(server.poll() is not None, "closing the widget ends the server")
     expect("torch" not in sys.modules, "there is no torch in napari's process")
 
