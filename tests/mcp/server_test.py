@@ -107,10 +107,11 @@ def is_running(pid):
 def check_protocol(server):
     expect(server.ask("tools/list")["error"]["code"] == -32602, "a request without a revision was answered")
     server.process.stdin.write(b"not json\n")
+    server.process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}}\n")
     server.send({"id": None, "method": "ping"})
     server.send({"method": "notifications/unknown"})
-    codes = [server.line(10)["error"]["code"] for _ in range(2)]
-    expect(codes == [-32700, -32600], codes)
+    codes = [server.line(10)["error"]["code"] for _ in range(3)]
+    expect(codes == [-32700, -32600, -32600], codes)
     other = server.ask("tools/list", {"_meta": {**MODERN, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}})["error"]
     expect(other["code"] == -32022 and "2026-07-28" in other["data"]["supported"], other)
     found = server.ask("server/discover", {"_meta": MODERN})["result"]

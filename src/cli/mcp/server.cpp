@@ -27,7 +27,8 @@ constexpr const char* kVersionKey = "io.modelcontextprotocol/protocolVersion";
 constexpr const char* kCapabilitiesKey = "io.modelcontextprotocol/clientCapabilities";
 
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
-constexpr int kTick_ms = 100;  // between two looks at programs that work
+constexpr int kTick_ms = 100;    // between two looks at programs that work
+constexpr int kMostDepth = 100;  // of a request's lists and objects
 
 // Source: JSON-RPC 2.0, and MCP's own.
 constexpr int kNoJson = -32700, kNoRequest = -32600, kNoMethod = -32601, kBadParameters = -32602,
@@ -138,8 +139,14 @@ class Server {
 
   void take_line(const std::string& line) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-    const Json message = Json::parse(line, nullptr, false);
+    bool is_deep = false;  // what is nested deeper is left out: copies of it would fill the stack
+    const auto keeps = [&](int depth, Json::parse_event_t, Json&) {
+      is_deep |= depth > kMostDepth;
+      return depth <= kMostDepth;
+    };
+    const Json message = Json::parse(line, keeps, false);
     if (message.is_discarded()) return refuse(Json(), {kNoJson, "the line is not JSON"});
+    if (is_deep) return refuse(Json(), {kNoRequest, "the JSON is nested too deep"});
     const Json none = Json::object(), &object = message.is_object() ? message : none;
     const Json id = object.value("id", Json()), method = object.value("method", Json());
     Json params = object.value("params", Json());
