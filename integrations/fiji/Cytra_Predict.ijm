@@ -4,7 +4,7 @@
 #@ File (label = "Model", style = "open") model
 #@ String (label = "Device", choices = {"auto", "cpu", "gpu"}) device
 
-folder = getDirectory("temp") + "cytra_" + getTime() + File.separator;
+folder = getDirectory("temp") + "cytra_" + d2s(getTime(), 0) + File.separator;
 File.makeDirectory(folder);
 id = getImageID();
 // A copy, so that the open image keeps its name and its file.

@@ -1,9 +1,11 @@
-"""integrations_test.py BIN: predict takes the command lines that the scripts for Fiji and QuPath run."""
+"""integrations_test.py BIN: predict takes the command lines that the scripts for Fiji and QuPath run; that of Fiji runs in ImageJ, where Debian's is."""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(sys.argv[1])
@@ -31,5 +33,21 @@ with tempfile.TemporaryDirectory() as scratch:
             assert done.returncode == 0, f"{script} {flags}: {words}\n{done.stderr}"
         assert list(out.glob(ending)), f"{script}: no {ending} in {sorted(path.name for path in out.iterdir())}"
         print("ok", script)
+        if script.endswith(".ijm"):
+            rois = len(zipfile.ZipFile(next(out.glob(ending))).namelist())
         misspelt = run(BIN / "predict", *(word.replace("contours", "contour") for word in words), "--check")
         assert misspelt.returncode == 2, "a key that does not exist is refused"
+
+    imagej = pathlib.Path("/usr/share/java/ij.jar")
+    if not imagej.exists() or not shutil.which("xvfb-run"):
+        print("left out: ImageJ (apt-get install imagej xvfb xauth)")
+        sys.exit()
+    # Its parameters, which Fiji asks for, are set here; two runs of one ImageJ do not meet in one folder.
+    macro = [line for line in (ROOT / "integrations/fiji/Cytra_Predict.ijm").read_text().splitlines() if not line.startswith("#@")]
+    once = [f'open("{known["data.path"]}");', *macro, f'File.append("" + roiManager("count") + " " + folder, "{folder}/told.txt");', 'roiManager("reset");']
+    lines = [f'program = "{BIN.resolve()}/predict"; model = "{known["checkpoint.ckpt_path"]}"; device = "cpu";', *once, *once, 'run("Quit");']
+    (folder / "test.ijm").write_text("\n".join(lines))
+    done = run("xvfb-run", "-a", "java", f"-Djava.io.tmpdir={folder}", "-cp", imagej, "ij.ImageJ", "-macro", folder / "test.ijm")
+    told = [line.split(" ", 1) for line in (folder / "told.txt").read_text().splitlines()]
+    assert [int(count) for count, _ in told] == [rois, rois] and told[0][1] != told[1][1], f"{told}, expected {rois}\n{done.stdout}{done.stderr}"
+    print(f"ok ImageJ: {rois} outlines, twice")
