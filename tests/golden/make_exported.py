@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/exported: small networks that torch.export saved in training mode, and what PyTorch gives for
 them. Arguments: a folder, and `--all` for networks of torchvision, timm and MONAI, which are too large to keep
-(CYTRA_EXPORTED=FOLDER test_nn --gtest_filter='*Exported*' compares them); the beginnings of names choose some."""
+(check_exported.py makes and compares them); the beginnings of names choose some."""
 import functools
 import itertools
 import json
@@ -182,13 +182,29 @@ class Fcn(nn.Module):
         return functional.interpolate(self.head(features), size=x.shape[2:], mode="bilinear", align_corners=False)
 
 
-class Swin(nn.Module):
-    def __init__(self, features):
+class ChannelsFirst(nn.Module):
+    def __init__(self, body, pick=None):
         super().__init__()
-        self.features = features
+        self.body = body
+        self.pick = pick
 
     def forward(self, x):
-        return self.features(x).permute(0, 3, 1, 2)
+        features = self.body(x)
+        return (features if self.pick is None else features[self.pick]).permute(0, 3, 1, 2)
+
+
+class Tokens(nn.Module):
+    """The tokens of a transformer of classes as the pixels of an image."""
+
+    def __init__(self, body, side):
+        super().__init__()
+        self.body = body
+        self.side = side
+
+    def forward(self, x):
+        tokens = self.body.forward_features(x) if hasattr(self.body, "forward_features") else self.body(x)
+        tokens = tokens[0] if isinstance(tokens, tuple) else tokens
+        return tokens[:, -self.side**2 :].transpose(1, 2).unflatten(2, (self.side, self.side))
 
 
 def large():
@@ -199,26 +215,37 @@ def large():
     vision, segmentation = torchvision.models, torchvision.models.segmentation
     image, pixels = (2, 3, 64, 64), (2, 1, 32, 32)
     yield "tv_resnet18", lambda: Fcn(nn.Sequential(*list(vision.resnet18().children())[:-2]), 512), image
-    yield "tv_deeplabv3", lambda: segmentation.deeplabv3_resnet50(weights=None, weights_backbone=None, num_classes=3, aux_loss=True), image
+    yield "tv_deeplabv3", lambda: segmentation.deeplabv3_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=3, aux_loss=True), image
     yield "tv_lraspp", lambda: segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=3), image
     yield "tv_fcn", lambda: segmentation.fcn_resnet50(weights=None, weights_backbone=None, num_classes=3), image
     yield "tv_convnext", lambda: Fcn(vision.convnext_tiny(stochastic_depth_prob=0).features, 768), image
     yield "tv_efficientnet", lambda: Fcn(vision.efficientnet_b0(stochastic_depth_prob=0).features, 1280), image
     yield "tv_densenet", lambda: Fcn(vision.densenet121().features, 1024), image
-    yield "tv_swin", lambda: Fcn(Swin(vision.swin_t().features), 768), image
+    yield "tv_shufflenet", lambda: Fcn(nn.Sequential(*list(vision.shufflenet_v2_x0_5().children())[:-1]), 1024), image
+    yield "tv_squeezenet", lambda: Fcn(vision.squeezenet1_1().features, 512), image
+    yield "tv_googlenet", lambda: Fcn(nn.Sequential(*list(vision.googlenet(aux_logits=False, init_weights=False).children())[:-3]), 1024), image
+    yield "tv_inception", lambda: Fcn(nn.Sequential(*list(vision.inception_v3(aux_logits=False, init_weights=False).children())[:-3]), 2048), (2, 3, 96, 96)
+    yield "tv_mnasnet", lambda: Fcn(vision.mnasnet0_5().layers, 1280), image
+    yield "tv_swin", lambda: Fcn(ChannelsFirst(vision.swin_t().features), 768), image
     for name in ("resnet10t", "convnextv2_atto", "efficientnet_lite0", "mobilenetv3_small_050", "regnetx_002", "edgenext_xx_small", "pvt_v2_b0", "resnest14d", "hrnet_w18_small"):
         def make(name=name):
             body = timm.create_model(name, features_only=True)
             return Fcn(body, body.feature_info.channels()[-1], -1)
         yield "timm_" + name, make, image
+    yield "timm_vit_tiny", lambda: Fcn(timm.create_model("vit_tiny_patch16_224", img_size=64, features_only=True), 192, -1), image
+    yield "timm_swinv2_tiny", lambda: Fcn(ChannelsFirst(timm.create_model("swinv2_tiny_window8_256", img_size=64, features_only=True), -1), 768), image
+    yield "timm_coat_lite_tiny", lambda: Fcn(Tokens(timm.create_model("coat_lite_tiny", img_size=64), 2), 320), image
     yield "monai_unet", lambda: nets.UNet(2, 1, 2, (8, 16, 32), (2, 2), num_res_units=2), pixels
     yield "monai_unet_batch", lambda: nets.UNet(3, 1, 2, (8, 16, 32), (2, 2), num_res_units=1, norm="batch"), (2, 1, 16, 16, 16)
     yield "monai_segresnet", lambda: nets.SegResNet(3, 8, 1, 2), (1, 1, 16, 16, 16)
-    yield "monai_swinunetr", lambda: nets.SwinUNETR(in_channels=1, out_channels=2, feature_size=12, spatial_dims=3), (1, 1, 64, 64, 64)
+    yield "monai_swinunetr", lambda: nets.SwinUNETR(in_channels=1, out_channels=2, feature_size=12, spatial_dims=3), (1, 1, 64, 32, 32)
     yield "monai_unetr", lambda: nets.UNETR(1, 2, (32, 32), feature_size=4, hidden_size=48, mlp_dim=96, num_heads=4, spatial_dims=2), pixels
     yield "monai_attention", lambda: nets.AttentionUnet(2, 1, 2, (8, 16, 32), (2, 2)), pixels
     yield "monai_vnet", lambda: nets.VNet(2, 1, 2), pixels
     yield "monai_dynunet", lambda: nets.DynUNet(2, 1, 2, [3, 3, 3], [1, 2, 2], [2, 2], filters=[8, 16, 32]), pixels
+    yield "monai_highresnet", lambda: nets.HighResNet(2, 1, 2), pixels
+    yield "monai_densenet", lambda: Fcn(nets.DenseNet121(2, 1, 2).features, 1024), pixels
+    yield "monai_vit", lambda: Fcn(Tokens(nets.ViT(1, 32, 8, 48, 96, 2, 4, spatial_dims=2), 4), 48), pixels
     yield "monai_basicunet", lambda: nets.BasicUNet(2, 1, 2, (8, 8, 16, 32, 64, 8)), pixels
 
 
