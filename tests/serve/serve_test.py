@@ -4,6 +4,7 @@ Protocol pass byte by byte.
 
 serve_test.py FOLDER_OF_PROGRAMS
 """
+import email
 import json
 import math
 import struct
@@ -30,6 +31,27 @@ def same_as_predict(model, server, checks):
     expected = open(model.predict(image, "predict.format=png")["prediction"], "rb").read()
     status, headers, body = server.ask("POST", "/predict", image.read_bytes(), {"Accept": "image/png"})
     checks.expect((status, headers.get("content-type")) == (200, "image/png") and body == expected, "Accept: image/png")
+
+
+def preview(model, server, checks):
+    """The parts of /preview; page_test.py looks at the pictures."""
+    image = model.images[0]
+    for query, kind in [("", "probability"), ("&save=mask", "labels"), ("&save=logits", "image")]:
+        status, headers, body = server.ask("POST", f"/preview?filename={image.name}{query}", image.read_bytes())
+        message = email.message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
+        parts = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in message.get_payload()}
+        about = json.loads(parts["about"])
+        sizes = [struct.unpack(">II", parts[name][16:24]) for name in ("image", "result")]
+        checks.expect(status == 200 and about["kind"] == kind and sizes == [(64, 64)] * 2, f"/preview {query}: {status}, {about}, {sizes}")
+    for query, status, words in [("&output=table", 400, b"unknown parameter"), ("&plane=-1", 400, b"plane=-1"),
+                                 ("&plane=1e99", 400, b"expected a number"), ("&save=variance", 400, b"variance")]:
+        answer = server.ask("POST", f"/preview?filename={image.name}{query}", image.read_bytes())
+        checks.expect(answer[0] == status and words in answer[2], f"/preview {query}: {answer[0]} {answer[2][:120]}")
+    for target in "/", "/page.js", "/page.css":
+        status, headers, body = server.ask("GET", target, token=False)
+        checks.expect(status == 200 and server.token.encode() not in body and ("default-src 'none'" in headers["content-security-policy"]
+                      if target == "/" else True), f"{target} needs no token and holds none")
+    checks.expect(server.start["page"] == f"{server.url}/#token={server.token}", "the page's address")
 
 
 def together(model, server, checks):
@@ -214,6 +236,7 @@ def main():
     model.words = [eager]
     with Server(model, eager) as server:
         same_as_predict(model, server, checks)
+        preview(model, server, checks)
         together(model, server, checks)
         mistakes(model, server, checks)
         tensors(model, server, checks)

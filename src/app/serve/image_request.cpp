@@ -239,17 +239,13 @@ std::unique_ptr<ImageWork> work_on_file(ImageFile file, Spool& spool) {
   return std::make_unique<FileWork>(std::move(file), spool);
 }
 
-void predict_image(ServedModel& model,
-                   const std::shared_ptr<HttpExchange>& exchange,
-                   Spool& spool) {
-  const HttpHead& head = exchange->head;
-  std::vector<std::string> known;
-  for (const ImageParameter& parameter : kImageParameters) known.emplace_back(parameter.name);
+ImageRequest image_request_of(HttpExchange& exchange, const std::vector<std::string>& known) {
+  const HttpHead& head = exchange.head;
   for (const auto& [name, value] : head.query) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw HttpError(400, printable(name, 40) + ": unknown parameter." + suggestion(name, known));
   }
-  if (exchange->body.empty()) throw HttpError(400, "the body is empty, expected an image's file");
+  if (exchange.body.empty()) throw HttpError(400, "the body is empty, expected an image's file");
   ImageFile file;
   file.type = in_small_letters(trim(split(head.header("content-type") + ";", ';').front()));
   file.name =
@@ -264,17 +260,26 @@ void predict_image(ServedModel& model,
   if (head.query.count("threshold") > 0)
     wish.threshold = number_of("threshold", head.parameter("threshold"), 0, 1);
   if (head.query.count("timeout") > 0)
-    exchange->expire_in(number_of("timeout", head.parameter("timeout"), 0.001, 1e6));
+    exchange.expire_in(number_of("timeout", head.parameter("timeout"), 0.001, 1e6));
   if (starts_with(file.type, "multipart/")) {  // of a browser, or curl -F image=@FILE
-    const FormPart part = file_part(parse_form(head.header("content-type"), exchange->body));
+    const FormPart part = file_part(parse_form(head.header("content-type"), exchange.body));
     if (head.query.count("filename") == 0) file.name = part.filename;
     file.type = part.type;
     file.content = part.content;
-    exchange->body.clear();
+    exchange.body.clear();
   } else {
-    file.content = std::move(exchange->body);
+    file.content = std::move(exchange.body);
   }
-  model.submit(wish, work_on_file(std::move(file), spool), exchange);
+  return {std::move(file), std::move(wish)};
+}
+
+void predict_image(ServedModel& model,
+                   const std::shared_ptr<HttpExchange>& exchange,
+                   Spool& spool) {
+  std::vector<std::string> known;
+  for (const ImageParameter& parameter : kImageParameters) known.emplace_back(parameter.name);
+  ImageRequest request = image_request_of(*exchange, known);
+  model.submit(request.wish, work_on_file(std::move(request.file), spool), exchange);
 }
 
 }  // namespace cytra::app

@@ -25,6 +25,14 @@ struct ImageFile {
   int64_t scene = -1, timepoint = -1;
 };
 
+/// A request whose body is an image.
+struct ImageRequest {
+  ImageFile file;
+  ResultWish wish;
+};
+/// Reads a request, whose body is taken; `known`: the parameters that it may have. Throws:
+/// HttpError.
+ImageRequest image_request_of(HttpExchange& exchange, const std::vector<std::string>& known);
 /// The work on a file; its answer is the file that `output` names, as `predict` writes it.
 std::unique_ptr<ImageWork> work_on_file(ImageFile file, Spool& spool);
 /// Answers a request whose body is an image. Throws: HttpError for its parameters.

@@ -6,6 +6,8 @@
 
 #include "app/serve/http_server.h"
 #include "app/serve/image_request.h"
+#include "app/serve/page.h"
+#include "app/serve/preview.h"
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -67,7 +69,17 @@ Router::Router(ServeState& state) : state_(state) {
                               const ServeArguments& arguments) {
     predict_image(state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
   };
+  const auto preview = [this](const std::shared_ptr<HttpExchange>& exchange,
+                              const ServeArguments& arguments) {
+    preview_image(state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
+  };
+  const auto page = [](HttpResponse (*part)()) {
+    return [part](const auto&, const auto&) { return part(); };
+  };
   routes_ = {
+      {"GET", "/", "A page to try the models", page(page_html), {}, true},
+      {"GET", "/page.css", "Its style", page(page_style), {}, true},
+      {"GET", "/page.js", "Its script", page(page_script), {}, true},
       {"GET",
        "/healthz",
        "Whether the program lives",
@@ -97,6 +109,12 @@ Router::Router(ServeState& state) : state_(state) {
        {},
        predict},
       {"POST", "/predict/{model}", "An image comes, its result goes", {}, predict},
+      {"POST",
+       "/preview",
+       "An image comes, pictures of it and its result go; of a server with one model",
+       {},
+       preview},
+      {"POST", "/preview/{model}", "An image comes, pictures of it and its result go", {}, preview},
   };
   add_protocol_routes();
   add_label_routes();

@@ -101,9 +101,11 @@ int serve(cli::Run run, const ServeConfig& config) {
 
   cli::Results results(run.json);
   results.add("url", server.address());
-  if (!config.token || *config.token == "auto")
-    results.add("token",
-                state.token.empty() ? config::Node() : config::Node::make_string(state.token));
+  const bool is_made = config.token && *config.token == "auto";
+  if (is_made || !config.token)
+    results.add("token", is_made ? config::Node::make_string(state.token) : config::Node());
+  if (server.port() > 0)
+    results.add("page", server.address() + "/" + (is_made ? "#token=" + state.token : ""));
   for (const auto& [name, model] : state.models) results.add_item("model", name);
   results.print();
   bool is_asked = true;
