@@ -1,4 +1,5 @@
-// The tests' main: gtest's, and CYTRA_SKIPPED is the exit code where a test is skipped and none fails, as ctest lists it then.
+// The tests' main: gtest's, and CYTRA_SKIPPED is the exit code where a test is skipped and none
+// fails, as ctest lists it then.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
