@@ -1,7 +1,7 @@
 # cytra_layer(nn [TORCH] [CALLS] [DEPENDS libs...]): all of src/nn as one OBJECT library, so no static registrar is dropped.
 # CALLS: it calls what has loops and has none of its own; -O1 compiles it a third faster.
 # cytra_library(cytra LAYERS nn ... LINKS libs...): one shared library out of layers.
-# cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program; a ctest per test, or with SLOW one for all.
+# cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program, with a ctest for each suite.
 # EXCEPT names a folder in it that is a program of its own.
 # Sixteen sources of a target as one. So what they have in anonymous namespaces must differ in name within a layer.
 function(cytra_unity target)
@@ -26,6 +26,13 @@ function(cytra_pch target)
   endif()
   target_precompile_headers(${target} REUSE_FROM cytra_pch)
   target_compile_options(${target} PRIVATE -fpch-preprocess)
+endfunction()
+
+# The header was compiled with -fPIC; programs would get -fPIE.
+function(cytra_pch_of_program target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC)
+  cytra_pch(${target})
 endfunction()
 
 function(cytra_layer name)
@@ -64,10 +71,10 @@ function(cytra_library name)
 endfunction()
 
 function(cytra_tests folder)
-  cmake_parse_arguments(ARG "TORCH;SLOW" "EXCEPT" "LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "EXCEPT;LABEL" "LINKS" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
-  if(NOT ARG_LABELS)
-    set(ARG_LABELS unit)
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
   if(ARG_EXCEPT)
@@ -83,21 +90,12 @@ function(cytra_tests folder)
   if(NOT name MATCHES "^(base|config|cli|io|samples)$")
     add_dependencies(test_${name} ${CYTRA_PROGRAMS} cytra)
   endif()
-  target_link_libraries(test_${name} PRIVATE cytra_flags GTest::gtest_main ${ARG_LINKS})
+  target_link_libraries(test_${name} PRIVATE cytra_flags cytra_test_main ${ARG_LINKS})
   target_compile_definitions(test_${name} PRIVATE CYTRA_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     CYTRA_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(ARG_TORCH)  # the header was compiled with -fPIC; programs get -fPIE
-    set_target_properties(test_${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(test_${name} PRIVATE -fPIC)
-    cytra_pch(test_${name})
+  if(ARG_TORCH)
+    cytra_pch_of_program(test_${name})
   endif()
-  if(ARG_SLOW)  # the suite shares a costly set-up: one ctest for all
-    add_test(NAME ${name} COMMAND test_${name})
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1200 PROCESSORS 2)
-    return()
-  endif()
-  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
-    ENVIRONMENT OMP_WAIT_POLICY=passive)  # tests side by side: threads that wait leave the core to others
+  cytra_suites(test_${name} ${name} ${ARG_LABEL})
 endfunction()

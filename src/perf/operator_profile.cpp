@@ -192,6 +192,7 @@ std::string format_signed_bytes(int64_t bytes) {
 }  // namespace
 
 OperatorProfiler::~OperatorProfiler() {
+  if (is_prepared_ && !is_recording_) start();  // Kineto drops a preparation in no other way
   if (is_recording_) kineto::disableProfiler();
 }
 

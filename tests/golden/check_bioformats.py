@@ -72,7 +72,7 @@ def check_file(path, array, times):
 def main():
     start_java()
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.argv[1], "--gtest_filter=Writers.WriteSamples"], check=True, stdout=subprocess.DEVNULL,
+        subprocess.run([sys.argv[1], "--gtest_also_run_disabled_tests", "--gtest_filter=Writers.DISABLED_WriteSamples"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "CYTRA_WRITE_SAMPLES": folder})
         count = plain = 0
         for path in sorted(Path(folder).iterdir()):

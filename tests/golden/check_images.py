@@ -85,7 +85,7 @@ def check_itk(path, array):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.argv[1], "--gtest_filter=Writers.WriteSamples"], check=True, stdout=subprocess.DEVNULL,
+        subprocess.run([sys.argv[1], "--gtest_also_run_disabled_tests", "--gtest_filter=Writers.DISABLED_WriteSamples"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "CYTRA_WRITE_SAMPLES": folder})
         paths = sorted(path for path in Path(folder).iterdir() if not path.name.endswith((".raw", ".raw.gz")))
         check(len(paths) == 192, len(paths), "files")

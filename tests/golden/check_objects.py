@@ -57,7 +57,7 @@ def check(name, labels, is_stack):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.argv[1], "--gtest_filter=Objects.WriteSamples"], check=True, stdout=subprocess.DEVNULL,
+        subprocess.run([sys.argv[1], "--gtest_also_run_disabled_tests", "--gtest_filter=Objects.DISABLED_WriteSamples"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "CYTRA_WRITE_SAMPLES": folder})
         names = sorted(Path(folder).glob("[0-9].npy"))
         assert len(names) == 8

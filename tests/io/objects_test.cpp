@@ -222,9 +222,9 @@ TEST(Csv, WritesWhatItReads) {
 }
 
 /// For tests/golden/check_objects.py.
-TEST(Objects, WriteSamples) {
+TEST(Objects, DISABLED_WriteSamples) {
   const char* folder = std::getenv("CYTRA_WRITE_SAMPLES");
-  if (folder == nullptr) GTEST_SKIP() << "only for tests/golden/check_objects.py";
+  ASSERT_NE(folder, nullptr);
   const std::string root = std::string(folder) + "/";
   for (uint32_t seed = 1; seed < 9; ++seed) {
     const bool is_stack = seed % 4 == 0;

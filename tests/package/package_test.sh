@@ -21,7 +21,7 @@ for file in "$here"/bin/* "$here"/lib*/*.so "$build"/bin/* "$build"/lib/*.so; do
   if readelf -d "$file" | grep -qE 'R(UN)?PATH.*(\[:|::|:\])'; then fail "$file: its RUNPATH names the folder where the user stands"; fi
 done
 if [[ -f $build/tests/fakegpu/preload ]]; then  # the installed programs find torch's CUDA libraries, too
-  env -u LD_PRELOAD python3 -B "${example%/*/*}/tests/fakegpu/check.py" "$here/bin" "$build/tests/fakegpu" --only predict
+  env -u LD_PRELOAD python3 -B "${example%/*/*}/tests/fakegpu/check.py" "$here/bin" "$build/tests/fakegpu" --only 'predict CUDA graph'
 fi
 if grep -rIlF -e "$build" -e "$work" -e "$torch" -- "$here"; then fail 'these installed files name a folder of this machine'; fi
 

@@ -129,7 +129,7 @@ TEST_P(Networks, ChannelsLastAndCheckpointingChangeNothing) {
 }
 
 TEST_P(Networks, TakeMultiplesOfTheirDivisorAndTellOfEveryConvolution) {
-  if (!model->fixed_size().empty()) GTEST_SKIP() << "takes one size";
+  if (!model->fixed_size().empty()) return;  // there are no multiples
   const std::vector<int64_t> sides = model->divisor();
   std::vector<int64_t> shape{1, model->in_channels()};
   shape.insert(shape.end(), sides.begin(), sides.end());
