@@ -46,8 +46,10 @@ bool is_out_of_memory(const std::exception& error) {
       dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr)
     return true;
   const std::string what = error.what();
+  // oneDNN's message has no more detail; that of a descriptor says that there is no such operation.
   return has_one_of(what, kMemorySigns) ||
-         starts_with(what, "could not create a primitive");  // oneDNN's message has no more detail
+         (starts_with(what, "could not create a primitive") &&
+          !starts_with(what, "could not create a primitive descriptor"));
 }
 
 void throw_device_error(const std::string& what) {

@@ -129,12 +129,14 @@ TEST(DeviceError, OutOfMemoryHasManyForms) {
         "GET was unable to find an engine to execute this computation",
         "FIND was unable to find an engine to execute this computation",
         "NCCL error: unhandled cuda error\nLast error:\nCuda failure 2 'out of memory'",
-        "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"})
+        "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory",
+        "could not create a primitive"})
     EXPECT_TRUE(is_out_of_memory(std::runtime_error(text))) << text;
   EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
   for (const char* text : {"CUDA error: an illegal memory access was encountered",
                            "CUDA error: device-side assert triggered",
-                           "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED"})
+                           "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED",
+                           "could not create a primitive descriptor for the convolution forward"})
     EXPECT_FALSE(is_out_of_memory(std::runtime_error(text))) << text;
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "device/error.h"
 #include "nn/recompute.h"
+#include "nn/script/message.h"
 
 namespace cytra::nn {
 
@@ -23,12 +24,12 @@ void ExportedSteps::run_steps(std::size_t begin,
       step.run(values, device);
     } catch (const DataError& error) {
       throw DataError(step.name + ": " + error.what());
-    } catch (const c10::Error& error) {
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {  // torch's, or oneDNN's
       if (device::is_out_of_memory(error)) throw;
-      const std::string text = error.what_without_backtrace();
-      throw DataError(fmt::format("{} does not take its inputs of this image: {}",
-                                  step.name,
-                                  text.substr(0, text.find('\n'))));
+      throw DataError(
+          fmt::format("{} does not take its inputs of this image: {}", step.name, brief(error)));
     }
     for (const int number : step.last) values[static_cast<std::size_t>(number)] = c10::IValue();
   }
