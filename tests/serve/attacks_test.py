@@ -72,6 +72,51 @@ def attacks(server, checks):
     checks.expect(server.memory_mb() < before + 64, f"memory: {before:.0f} -> {server.memory_mb():.0f} MB")
 
 
+def folders(model, checks):
+    """Trainings and labels are those of their folders; no path leaves them."""
+    store, secret = model.folder / "attacked", model.folder / "secret"
+    (store / "trainings/a/b").mkdir(parents=True)
+    secret.mkdir()
+    (secret / "report.html").write_text("secret")
+    (store / "trainings/a/b/report.html").write_text("<p>a report")
+    (store / "trainings/linked").symlink_to(secret)
+    (store / "trainings/file").mkdir()
+    (store / "trainings/file/report.html").symlink_to(secret / "report.html")
+    (store / "x.ome.tif").write_bytes(model.images[0].read_bytes())
+    with Server(model, f"datastore={store}", "limits.body_mb=8") as server:
+        status, _, body = server.ask("GET", "/trainings/list")
+        checks.expect(status == 200 and b'"a/b"' in body and b"linked" not in body and b'"file"' not in body, f"/trainings/list: {body}")
+        checks.expect(server.ask("GET", "/trainings/report?run=a/b")[2] == b"<p>a report", "a report")
+        for run in ("linked", "file", "../../secret", "a/../../../secret", "%2e%2e/%2e%2e/secret", "/etc", "", ".", "a/b/", "a/b/report.html",
+                    str(secret), "a%2fb%2f..%2fb", "a" * 5000):
+            status, _, body = server.ask("GET", f"/trainings/report?run={run}")
+            checks.expect(status == 404 and b"secret" not in body.replace(run.encode(), b"").replace(b"../secret", b""), f"run={run[:40]}: {status}")
+        deep = b"[" * 100_000
+        for method, target, body, expected in [
+                ("POST", "/train/last", b"{", 400), ("POST", "/train/last", b"[]", 400), ("POST", "/train/last", deep, 400),
+                ("POST", "/train/last", b"x" * 9_000_000, 413), ("POST", "/train/..%2flast", b"{}", 404), ("POST", "/train/last", b"{}", 422),
+                ("GET", "/train/", None, 404), ("DELETE", "/train/", None, 404), ("PATCH", "/train/", None, 405),
+                ("POST", "/activelearning/uncertainty", b"{", 400), ("POST", "/activelearning/uncertainty", b'{"model":7}', 400),
+                ("POST", "/activelearning/uncertainty", b'{"model":"../last"}', 404), ("POST", "/activelearning/..%2f", b"{}", 404),
+                ("POST", "/preview", b"", 400), ("POST", "/preview", b"x" * 9_000_000, 413), ("POST", "/preview/nothing", b"x", 404),
+                ("PUT", "/datastore/label?image=..%2fx", b"--b\r\n\r\n--b--\r\n", 400)]:
+            status = server.ask(method, target, body, {"Content-Type": "multipart/form-data; boundary=b"} if method == "PUT" else {})[0]
+            checks.expect(status == expected, f"{method} {target} {(body or b'')[:30]}: {status}")
+        (store / "labels/final").mkdir(parents=True)
+        (store / "labels/final/x.ome.tif").write_bytes(model.images[0].read_bytes())
+        for body in (b'{"data.path":"/etc"}', b'{"paths.output_dir":"/tmp/x"}', b'{"trainer.max_epochs":1e99}', b'{"optimizer.lr":"1"}', b'{"seed":0.5}'):
+            status, _, answer = server.ask("POST", "/train/last", body)
+            checks.expect(status == 400, f"/train/last {body}: {status} {answer[:100]}")
+        for method, target in [("GET", "/trainings/list"), ("GET", "/trainings/report?run=a/b"), ("POST", "/train/last"), ("POST", "/preview"),
+                               ("DELETE", "/train/"), ("POST", "/v2/repository/models/last/unload"), ("POST", "/activelearning/uncertainty")]:
+            for token in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {server.token}"}):
+                status = server.ask(method, target, headers=token, token=False)[0]
+                checks.expect(status == 401, f"{method} {target} with {list(token.values())}: {status}")
+        described = server.ask("GET", "/openapi.json")[2]
+        checks.expect(all(f'"{path}"'.encode() in described for path in ("/", "/preview", "/train/{model}", "/trainings/report",
+                      "/v2/repository/models/{model}/load")), "/openapi.json has the new routes")
+
+
 def slow_clients(server, checks):
     before = server.memory_mb()
     idle = [server.connect() for _ in range(1000)]
@@ -211,6 +256,7 @@ def main():
         attacks(server, checks)
         slow_clients(server, checks)
         one_connection(server, model.images[0].read_bytes(), checks)
+    folders(model, checks)
     overload(model, checks)
     vanished(model, checks)
     drain(model, checks)

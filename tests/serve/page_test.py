@@ -89,6 +89,16 @@ def main():
                       "the page can ask no other server")
         browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
         browser.screenshot(pictures / "page_dark.png")
+    with Server(model, *model.words, f"trainings={model.folder}") as server, Browser() as browser:
+        browser.open(server.start["page"].replace("/#", "/trainings#"))
+        checks.expect(browser.until("document.querySelector('#runs button')?.textContent === 'run'"),
+                      "the training is listed")
+        browser.value("document.querySelector('#runs button').click()")
+        checks.expect(browser.until("document.getElementById('report').srcdoc.includes('<h1>')"), "its report is shown")
+        time.sleep(1)
+        browser.screenshot(pictures / "trainings.png")
+        refused = [words for words in browser.said if "Uncaught" in words or "style" in words or "frame" in words]
+        checks.expect(not refused, f"the console: {browser.said}")
     with Server(model, *model.words, "inference_args.spatial_dim=0") as server, Browser() as browser:  # a stack, plane by plane
         text = lambda name: browser.value(f"document.getElementById('{name}').textContent")
         stack = model.folder / "stack.npy"

@@ -36,7 +36,7 @@ def same_as_predict(model, server, checks):
 def preview(model, server, checks):
     """The parts of /preview; page_test.py looks at the pictures."""
     image = model.images[0]
-    for query, kind in [("", "probability"), ("&save=mask", "labels"), ("&save=logits", "labels"), ("&save=entropy", "image")]:
+    for query, kind in [("", "probability"), ("&save=mask", "labels"), ("&save=entropy", "image")]:
         status, headers, body = server.ask("POST", f"/preview?filename={image.name}{query}", image.read_bytes())
         message = email.message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
         parts = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in message.get_payload()}

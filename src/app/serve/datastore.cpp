@@ -80,6 +80,12 @@ std::map<std::string, std::string> Datastore::labels(const std::string& tag) con
   return images_in(label_folder(tag));
 }
 
+std::map<std::string, std::string> Datastore::unlabelled() const {
+  auto open = images();
+  for (const auto& [id, path] : labels("final")) open.erase(id);
+  return open;
+}
+
 std::map<std::string, int64_t> Datastore::tags() const {
   std::map<std::string, int64_t> tags;
   std::error_code ignored;

@@ -14,6 +14,8 @@ class Datastore {
   std::map<std::string, std::string> images() const;
   /// The labels' files of a tag ("final", "original") by the images' names.
   std::map<std::string, std::string> labels(const std::string& tag) const;
+  /// The images that have no final label, as images().
+  std::map<std::string, std::string> unlabelled() const;
   /// The tags that there are.
   std::map<std::string, int64_t> tags() const;
   /// The file of an image, or of its label. Throws: HttpError (404).

@@ -50,7 +50,7 @@ HttpResponse Router::metrics() const {
   gauge("cytra_serve_requests_bytes", "Bytes of their bodies.", state_.room.bytes());
   gauge("cytra_serve_connections", "Open connections.", state_.connections());
   std::map<std::string, pipelines::BatchingFigures> figures;
-  for (const auto& [name, model] : state_.models) figures.emplace(name, model->figures());
+  for (const auto& [name, model] : state_.models->loaded()) figures.emplace(name, model->figures());
   text.metric(
       "cytra_serve_images_total", "Images that reached the model, by their end.", "counter");
   for (const auto& [name, own] : figures)
@@ -90,7 +90,8 @@ HttpResponse Router::openapi() const {
           schema.set("type", text("string"));
           if (name == "model") {
             Node names = Node::make_list();
-            for (const auto& [own, model] : state_.models) names.list.push_back(text(own));
+            for (const auto& [own, model] : state_.models->loaded())
+              names.list.push_back(text(own));
             schema.set("enum", names);
           }
           parameter.set("schema", schema);

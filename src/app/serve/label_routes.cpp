@@ -19,7 +19,7 @@ void Router::add_label_routes() {
       "/infer/{model}",
       "MONAI Label: an image's labels",
       [this](const auto& exchange, const ServeArguments& arguments) {
-        label_infer(state_, state_.model(arguments[0]), exchange);
+        label_infer(state_, *state_.model(arguments[0]), exchange);
       });
   const auto datastore = [this](const auto& exchange, const auto&) {
     exchange->answer(label_datastore(state_, *exchange));
@@ -39,8 +39,14 @@ void Router::add_label_routes() {
       "/activelearning/{strategy}",
       "MONAI Label: the next image to label",
       [this](const auto& exchange, const ServeArguments& arguments) {
-        exchange->answer(label_next(state_, arguments[0]));
+        label_next(state_, arguments[0], exchange);
       });
+  const auto train = [this](const auto& exchange, const ServeArguments& arguments) {
+    exchange->answer(label_train(state_, *exchange, arguments.empty() ? "" : arguments[0]));
+  };
+  for (const char* method : {"GET", "DELETE", "POST"})
+    add(method, "/train/", "MONAI Label: the last training; ends it; starts one", train);
+  add("POST", "/train/{model}", "MONAI Label: trains a model from the final labels", train);
   const auto tell = [this](const char* method,
                            const char* path,
                            const char* summary,
@@ -48,13 +54,6 @@ void Router::add_label_routes() {
                            bool is_open = false) {
     routes_.push_back({method, path, summary, own, {}, is_open});
   };
-  const auto no_training = [](const auto&, const auto&) -> HttpResponse {
-    throw HttpError(404,
-                    "no training runs here; `train` makes models, and `serve` starts with them");
-  };
-  for (const char* method : {"GET", "DELETE", "POST"})
-    tell(method, "/train/", "MONAI Label: trainings; there are none (404)", no_training);
-  tell("POST", "/train/{model}", "MONAI Label: trainings; there are none (404)", no_training);
   // The password of any user is the token.
   tell(
       "GET",

@@ -165,7 +165,7 @@ void LabelSessions::remove(const std::string& id) {
 
 HttpResponse label_info(const ServeState& state) {
   Json models = Json::object(), labels = Json::array();
-  for (const auto& [name, model] : state.models) {
+  for (const auto& [name, model] : state.models->loaded()) {
     const Json own = label_values(*model);
     for (const auto& [label, value] : own.items())
       if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
@@ -176,17 +176,22 @@ HttpResponse label_info(const ServeState& state) {
                     {"description", windowed.model.config.get<std::string>("task._target_", "")},
                     {"config", Json::object()}};
   }
-  Json strategies = Json::object();
+  Json strategies = Json::object(), trainers = Json::object();
   if (state.datastore) {
     strategies["random"] = {{"description", "Any image without a final label"}};
     strategies["first"] = {{"description", "The first image without a final label, by name"}};
+    strategies["uncertainty"] = {
+        {"description", "The image without a final label that the model knows least about"}};
+    for (const auto& [name, unused] : models.items())
+      trainers[name] = {{"description", "train, from the model that is served"},
+                        {"config", LabelTraining::keys()}};
   }
   return label_json({{"name", "Cytra"},
                      {"description", "Trained models of Cytra"},
                      {"version", version()},
                      {"labels", labels},
                      {"models", models},
-                     {"trainers", Json::object()},
+                     {"trainers", trainers},
                      {"strategies", strategies},
                      {"scoring", Json::object()},
                      {"train_stats", Json::object()},
@@ -316,17 +321,41 @@ HttpResponse label_session(ServeState& state, const HttpExchange& exchange, cons
       {{"session_id", state.sessions.add(std::move(session))}, {"session_info", told}});
 }
 
-HttpResponse label_next(const ServeState& state, const std::string& strategy) {
-  if (strategy != "random" && strategy != "first")
-    throw HttpError(404, printable(strategy) + ": expected the strategy random or first");
+void label_next(ServeState& state,
+                const std::string& strategy,
+                const std::shared_ptr<HttpExchange>& exchange) {
+  const std::vector<std::string> known{"first", "random", "uncertainty"};
+  if (std::find(known.begin(), known.end(), strategy) == known.end())
+    throw HttpError(404, printable(strategy) + ": no such strategy." + suggestion(strategy, known));
   const Datastore& store = datastore_of(state);
-  const auto labels = store.labels("final");
-  std::vector<std::pair<std::string, std::string>> open;
-  for (const auto& [id, path] : store.images())
-    if (labels.count(id) == 0) open.emplace_back(id, path);
-  if (open.empty()) return label_json(Json::object());
-  const auto& [id, path] = open[strategy == "first" ? 0 : random_number() % open.size()];
-  return label_json({{"id", id}, {"name", std::filesystem::path(path).filename().string()}});
+  if (strategy == "uncertainty") {
+    const Json params = exchange->body.empty() ? Json::object() : parse_body(exchange->body);
+    if (!params.is_object()) throw HttpError(400, "the body: expected an object");
+    // Clients that know of one model alone name none: the first is meant.
+    const std::string first = state.models->index().front().name;
+    return state.uncertainty->ask(json_member_or<std::string>(params, "model", "a text", first),
+                                  exchange);
+  }
+  const auto open = store.unlabelled();
+  if (open.empty()) return exchange->answer(label_json(Json::object()));
+  const auto& [id, path] = *std::next(
+      open.begin(),
+      strategy == "first" ? 0 : static_cast<std::ptrdiff_t>(random_number() % open.size()));
+  exchange->answer(
+      label_json({{"id", id}, {"name", std::filesystem::path(path).filename().string()}}));
+}
+
+HttpResponse label_train(ServeState& state,
+                         const HttpExchange& exchange,
+                         const std::string& model) {
+  datastore_of(state);
+  LabelTraining& training = *state.training;
+  if (exchange.head.method == "GET")
+    return label_json(training.status(exchange.head.parameter("check_if_running") == "true"));
+  if (exchange.head.method == "DELETE") return label_json(training.stop());
+  const Json wishes = exchange.body.empty() ? Json::object() : parse_body(exchange.body);
+  if (!wishes.is_object()) throw HttpError(400, "the body: expected an object");
+  return label_json(training.start(model, wishes));
 }
 
 }  // namespace cytra::app

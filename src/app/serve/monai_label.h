@@ -50,6 +50,10 @@ HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange);
 /// /session/ and below.
 HttpResponse label_session(ServeState& state, const HttpExchange& exchange, const std::string& id);
 /// /activelearning/{strategy}: the next image without a final label; {} where there is none.
-HttpResponse label_next(const ServeState& state, const std::string& strategy);
+void label_next(ServeState& state,
+                const std::string& strategy,
+                const std::shared_ptr<HttpExchange>& exchange);
+/// /train/ and below: starts, tells of, ends a training.
+HttpResponse label_train(ServeState& state, const HttpExchange& exchange, const std::string& model);
 
 }  // namespace cytra::app

@@ -63,7 +63,8 @@ struct ServeConfig : CommonConfig {
   config::Node models, inference_args;
   std::string host = "127.0.0.1";
   int64_t port = 8000;
-  std::optional<std::string> token = "auto", datastore;
+  std::optional<std::string> token = "auto", datastore, trainings;
+  double repository_poll_secs = 1;
   bool until_stdin = false;
   ServeLimits limits;
   ServeBatching batching;
@@ -87,7 +88,16 @@ struct ServeConfig : CommonConfig {
     v("datastore",
       datastore,
       "folder of images that annotators work on, for clients of MONAI Label; their labels go into "
-      "labels/final in it");
+      "labels/final in it, and it is what they train from");
+    v("trainings",
+      trainings,
+      "folder whose trainings /trainings shows, and where those of annotators go; null: "
+      "`trainings` in the datastore");
+    v("repository_poll_secs",
+      repository_poll_secs,
+      "between two looks at the models' files, which are loaded anew when they change; 0: never",
+      0,
+      1e6);
     v("until_stdin",
       until_stdin,
       "end, as at SIGTERM, when stdin is closed: for a program that starts the server for itself");

@@ -15,6 +15,7 @@ constexpr const char* kPage = R"html(<!doctype html>
 <script src="page.js" defer></script>
 <header>
 <h1>Cytra</h1>
+<a id="trainings" href="trainings">Trainings</a>
 <label>Model <select id="model"></select></label>
 <label>Token <input id="token" type="password" autocomplete="off" size="34"></label>
 </header>
@@ -58,6 +59,8 @@ button{cursor:pointer}button:hover,#drop:hover,#drop.over{border-color:var(--mai
 #drop{display:block;border:2px dashed var(--line);border-radius:12px;background:var(--card);padding:26px;text-align:center;cursor:pointer}
 #drop small{display:block;color:var(--soft)}#drop input{margin-top:10px;max-width:100%}
 p{margin:10px 0}p:empty{display:none}#error{color:var(--bad);overflow-wrap:anywhere}#about,#status{color:var(--soft)}
+ul{padding:0;list-style:none}li{margin:6px 0;color:var(--soft)}li button{margin-right:8px}[aria-pressed=true]{border-color:var(--main)}
+iframe{width:100%;height:80vh;border:1px solid var(--line);border-radius:12px}h1 a{color:inherit}
 .controls{display:flex;flex-wrap:wrap;align-items:center;gap:8px 22px;margin:14px 0}
 .controls label{display:flex;align-items:center;gap:8px}output{font-variant-numeric:tabular-nums;min-width:3.5em}
 canvas{display:block;width:100%;max-height:80vh;object-fit:contain;image-rendering:pixelated;background:var(--card);
@@ -221,15 +224,14 @@ HttpResponse page_part(std::string body, const char* type) {
 
 }  // namespace
 
-HttpResponse html_response(std::string body, bool runs_inline) {
+HttpResponse html_response(std::string body, bool has_styles) {
   HttpResponse response = page_part(std::move(body), "text/html; charset=utf-8");
   response.headers.emplace_back(
       "Content-Security-Policy",
       std::string("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors "
-                  "'none'; img-src 'self' data:; connect-src 'self'; ") +
-          (runs_inline
-               ? "script-src 'unsafe-inline'; style-src 'unsafe-inline'; sandbox allow-scripts"
-               : "script-src 'self'; style-src 'self'"));
+                  "'none'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+                  "style-src 'self'") +
+          (has_styles ? " 'unsafe-inline'" : ""));
   return response;
 }
 

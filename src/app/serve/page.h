@@ -9,8 +9,8 @@ namespace cytra::app {
 HttpResponse page_html();
 HttpResponse page_style();
 HttpResponse page_script();
-/// A page that may run and load nothing but what this server has, or, with `runs_inline`, what it
-/// holds itself.
-HttpResponse html_response(std::string body, bool runs_inline = false);
+/// A page that may run and load nothing but what this server has; `has_styles`: it may hold styles
+/// of its own, as reports do.
+HttpResponse html_response(std::string body, bool has_styles = false);
 
 }  // namespace cytra::app

@@ -1,7 +1,9 @@
 // Part of app/serve/router.h: the routes of the Open Inference Protocol, version 2.
 #include "app/serve/http_server.h"
+#include "app/serve/json_body.h"
 #include "app/serve/router.h"
 #include "app/serve/tensor_request.h"
+#include "base/strings.h"
 #include "base/version.h"
 
 namespace cytra::app {
@@ -21,9 +23,9 @@ void Router::add_protocol_routes() {
     Node node = Node::make_map();
     node.set("name", Node::make_string("cytra"));
     node.set("version", Node::make_string(version()));
-    node.set(
-        "extensions",
-        Node::make_list(std::vector<std::string>{"binary_tensor_data", "system_shared_memory"}));
+    node.set("extensions",
+             Node::make_list(std::vector<std::string>{
+                 "binary_tensor_data", "system_shared_memory", "model_repository"}));
     return http_json(node);
   });
   add(
@@ -42,7 +44,7 @@ void Router::add_protocol_routes() {
       },
       true);
   const auto describe = [this](const auto&, const ServeArguments& arguments) {
-    return describe_tensors(state_.model(arguments[0]));
+    return describe_tensors(*state_.model(arguments[0]));
   };
   const auto is_ready = [=, this](const auto&, const ServeArguments& arguments) {
     state_.model(arguments[0]);
@@ -50,7 +52,7 @@ void Router::add_protocol_routes() {
   };
   const auto infer = [this](const std::shared_ptr<HttpExchange>& exchange,
                             const ServeArguments& arguments) {
-    predict_tensors(state_.model(arguments[0]), exchange, state_.regions);
+    predict_tensors(*state_.model(arguments[0]), exchange, state_.regions);
   };
   add("GET", "/v2/models/{model}", "The model's tensors", describe);
   add("GET", "/v2/models/{model}/versions/{version}", "The model's tensors", describe);
@@ -64,15 +66,42 @@ void Router::add_protocol_routes() {
                      infer});
   add("POST", "/v2/repository/index", "The models", [this](const auto&, const auto&) {
     Node list = Node::make_list();
-    for (const auto& [name, model] : state_.models) {
+    for (const Repository::Entry& entry : state_.models->index()) {
       Node one = Node::make_map();
-      one.set("name", Node::make_string(name));
+      one.set("name", Node::make_string(entry.name));
       one.set("version", Node::make_string("1"));
-      one.set("state", Node::make_string("READY"));
+      one.set("state", Node::make_string(entry.is_loaded ? "READY" : "UNAVAILABLE"));
+      one.set("reason", Node::make_string(entry.reason));
       list.list.push_back(one);
     }
     return http_json(list);
   });
+  const auto expect_parameters = [](const HttpExchange& exchange, const char* allowed) {
+    const Json body = exchange.body.empty() ? Json::object() : parse_body(exchange.body);
+    if (!body.is_object()) throw HttpError(400, "the body: expected an object");
+    for (const auto& [name, value] : parameters_of(body).items())
+      if (name != allowed)
+        throw HttpError(400, printable(name, 40) + ": a model is as the server's options say");
+  };
+  routes_.push_back(
+      {"POST",
+       "/v2/repository/models/{model}/load",
+       "Loads a model anew; the one before answers until it is ready",
+       {},
+       [=, this](const std::shared_ptr<HttpExchange>& exchange, const ServeArguments& arguments) {
+         expect_parameters(*exchange, "");
+         state_.models->load(arguments[0], [exchange, nothing](const std::string& error) {
+           exchange->answer(error.empty() ? nothing : error_response(400, error));
+         });
+       }});
+  add("POST",
+      "/v2/repository/models/{model}/unload",
+      "Takes a model out of service",
+      [=, this](const HttpExchange& exchange, const ServeArguments& arguments) {
+        expect_parameters(exchange, "unload_dependents");  // there are none
+        state_.models->unload(arguments[0]);
+        return nothing;
+      });
   const auto regions = [this](const std::string& name) {
     Node list = Node::make_list();
     for (const auto& [own, region] : state_.regions.list(name)) {

@@ -8,6 +8,7 @@
 #include "app/serve/image_request.h"
 #include "app/serve/page.h"
 #include "app/serve/preview.h"
+#include "app/serve/trainings.h"
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -47,39 +48,24 @@ ServeState::ServeState(const ServeConfig& given, std::string secret)
       spool(4 * given.limits.requests_mb * 1'000'000),
       room(given.limits.requests, given.limits.requests_mb * 1'000'000),
       sessions(spool, given.limits.requests, given.limits.requests_mb * 1'000'000) {
-  if (given.datastore) datastore.emplace(*given.datastore);
-}
-
-ServedModel& ServeState::model(const std::string& name) const {
-  if (name.empty() && models.size() == 1) return *models.begin()->second;
-  const auto found = models.find(name);
-  if (found != models.end()) return *found->second;
-  std::vector<std::string> names;
-  for (const auto& [own, unused] : models) names.push_back(own);
-  throw HttpError(
-      404,
-      name.empty() ? fmt::format("there are several models, expected /predict/{{model}} with "
-                                 "one of {}",
-                                 join(names, ", "))
-                   : fmt::format("{}: no such model.{}", printable(name), suggestion(name, names)));
+  models.emplace(given);
+  trainings = given.trainings.value_or(given.datastore ? *given.datastore + "/trainings" : "");
+  if (!given.datastore) return;
+  datastore.emplace(*given.datastore);
+  training.emplace(given, *datastore, *models, trainings);
+  uncertainty.emplace(*datastore, *models, spool);
 }
 
 Router::Router(ServeState& state) : state_(state) {
   const auto predict = [this](const std::shared_ptr<HttpExchange>& exchange,
                               const ServeArguments& arguments) {
-    predict_image(state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
+    predict_image(*state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
   };
   const auto preview = [this](const std::shared_ptr<HttpExchange>& exchange,
                               const ServeArguments& arguments) {
-    preview_image(state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
-  };
-  const auto page = [](HttpResponse (*part)()) {
-    return [part](const auto&, const auto&) { return part(); };
+    preview_image(*state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
   };
   routes_ = {
-      {"GET", "/", "A page to try the models", page(page_html), {}, true},
-      {"GET", "/page.css", "Its style", page(page_style), {}, true},
-      {"GET", "/page.js", "Its script", page(page_script), {}, true},
       {"GET",
        "/healthz",
        "Whether the program lives",
@@ -116,8 +102,39 @@ Router::Router(ServeState& state) : state_(state) {
        preview},
       {"POST", "/preview/{model}", "An image comes, pictures of it and its result go", {}, preview},
   };
+  add_page_routes();
   add_protocol_routes();
   add_label_routes();
+}
+
+void Router::add_page_routes() {
+  const auto add = [this](const char* path, const char* summary, HttpResponse (*part)()) {
+    routes_.push_back(
+        {"GET", path, summary, [part](const auto&, const auto&) { return part(); }, {}, true});
+  };
+  add("/", "A page to try the models", page_html);
+  add("/page.css", "Style of the pages", page_style);
+  add("/page.js", "Script of the page", page_script);
+  add("/trainings", "A page of trainings and their reports", trainings_html);
+  add("/trainings.js", "Its script", trainings_script);
+  const auto folder = [this] {
+    if (state_.trainings.empty())
+      throw HttpError(404, "no trainings; expected the server's option trainings=FOLDER");
+    return state_.trainings;
+  };
+  routes_.push_back(
+      {"GET",
+       "/trainings/list",
+       "The trainings below the server's folder of them",
+       {},
+       [=](const auto& exchange, const auto&) { exchange->answer(list_trainings(folder())); }});
+  routes_.push_back({"GET",
+                     "/trainings/report",
+                     "The report of the training `run`",
+                     {},
+                     [=](const auto& exchange, const auto&) {
+                       exchange->answer(training_report(folder(), exchange->head.parameter("run")));
+                     }});
 }
 
 const Route& Router::find(const HttpHead& head, ServeArguments& arguments) const {

@@ -5,13 +5,17 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/serve/label_training.h"
 #include "app/serve/monai_label.h"
+#include "app/serve/repository.h"
 #include "app/serve/served_model.h"
 #include "app/serve/shared_regions.h"
 #include "app/serve/spool.h"
+#include "app/serve/uncertainty.h"
 
 namespace cytra::app {
 
@@ -26,12 +30,15 @@ struct ServeState {
   LabelSessions sessions;
   std::optional<Datastore> datastore;
   std::optional<ThreadPool> pool{2};  // begins work, so that the server's thread never waits
-  std::map<std::string, std::unique_ptr<ServedModel>> models;
+  std::optional<Repository> models;
+  std::string trainings;                   // their folder; "": none
+  std::optional<LabelTraining> training;   // of the datastore
+  std::optional<Uncertainty> uncertainty;  // the same
   std::atomic<bool> is_draining{false};
   std::function<int64_t()> connections;  // open now
 
   /// The model of a name; "": the only one. Throws: HttpError (404).
-  ServedModel& model(const std::string& name) const;
+  std::shared_ptr<ServedModel> model(const std::string& name) const { return models->find(name); }
 };
 
 using ServeArguments = std::vector<std::string>;  // of a route, in its order
@@ -62,6 +69,7 @@ class Router final : public HttpHandler {
   void check_client(const HttpHead& head, const Route& route) const;
   void add_protocol_routes();
   void add_label_routes();
+  void add_page_routes();
   HttpResponse metrics() const;
   HttpResponse openapi() const;
   ServeState& state_;

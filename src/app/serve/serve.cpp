@@ -66,7 +66,7 @@ void raise_open_files(int64_t connections) {
 void load_models(const ServeConfig& config, ServeState& state) {
   const auto load = [&](const std::string& name, const std::vector<std::string>& paths) {
     const Spinner spinner("loading " + name);
-    state.models.emplace(name, std::make_unique<ServedModel>(name, config, paths));
+    state.models->add(name, paths);
   };
   for (const auto& [name, path] : config.models.map)
     load(name,
@@ -97,6 +97,7 @@ int serve(cli::Run run, const ServeConfig& config) {
   HttpServer server(config.host, config.port, limits, router);
   state.connections = [&] { return server.connections(); };
   load_models(config, state);
+  state.models->start(config.repository_poll_secs);
   server.start();
 
   cli::Results results(run.json);
@@ -106,7 +107,7 @@ int serve(cli::Run run, const ServeConfig& config) {
     results.add("token", is_made ? config::Node::make_string(state.token) : config::Node());
   if (server.port() > 0)
     results.add("page", server.address() + "/" + (is_made ? "#token=" + state.token : ""));
-  for (const auto& [name, model] : state.models) results.add_item("model", name);
+  for (const auto& [name, model] : state.models->loaded()) results.add_item("model", name);
   results.print();
   bool is_asked = true;
   while (signal_received() == 0 && is_asked) {
@@ -121,7 +122,9 @@ int serve(cli::Run run, const ServeConfig& config) {
               state.room.requests());
   server.stop();
   state.pool.reset();  // it uses the router and the models
-  state.models.clear();
+  state.training.reset();
+  state.uncertainty.reset();  // it asks the models
+  state.models.reset();
   return 0;
 }
 

@@ -70,7 +70,10 @@ class ServedModel::Job final : public pipelines::BatchRequest,
       : prepared(std::move(own)),
         model_(model),
         work_(std::move(work)),
-        exchange_(std::move(exchange)) {}
+        exchange_(std::move(exchange)) {
+    ++model_.open_;
+  }
+  ~Job() override { --model_.open_; }
 
   /// Does some of the work; an error is the answer.
   template <class Work>

@@ -1,5 +1,6 @@
 #pragma once
 // A model that predicts images of many requests: some threads read, one computes, some finish.
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -62,6 +63,8 @@ class ServedModel {
               std::shared_ptr<HttpExchange> exchange);
   /// Makes, or finds, what a wish needs. Throws: HttpError.
   std::shared_ptr<const PreparedModel> prepared(const ResultWish& wish);
+  /// The requests that it has begun and not ended.
+  int64_t requests() const { return open_; }
   pipelines::BatchingFigures figures() const { return batcher_->figures(); }
 
  private:
@@ -76,6 +79,7 @@ class ServedModel {
   bool original_grid_ = false;
   std::vector<std::string> heads_;
   std::map<std::string, std::shared_ptr<const inference::Predictor>> predictors_;  // by head
+  std::atomic<int64_t> open_{0};
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const PreparedModel>> prepared_;  // guarded by mutex_
   std::unique_ptr<ThreadPool> readers_, finishers_;

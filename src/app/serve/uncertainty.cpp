@@ -1,0 +1,158 @@
+#include "app/serve/uncertainty.h"
+
+#include <filesystem>
+#include <future>
+#include <utility>
+
+#include "app/serve/image_request.h"
+#include "app/serve/json_body.h"
+#include "base/log.h"
+#include "inference/result.h"
+
+namespace cytra::app {
+namespace {
+
+/// Takes the mean of a result in place of an answer.
+class ScoreWork final : public ImageWork {
+ public:
+  explicit ScoreWork(std::unique_ptr<ImageWork> file) : file_(std::move(file)) {}
+  std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override {
+    return file_->read(model);
+  }
+  inference::ImageResult::Outputs outputs(const PreparedModel&) override { return {}; }
+  HttpResponse respond(const inference::ImageResult& result) override {
+    return {200, std::to_string(result.mean_uncertainty())};
+  }
+  std::string message(const std::string& what) const override { return file_->message(what); }
+
+ private:
+  const std::unique_ptr<ImageWork> file_;
+};
+
+/// A request of the server to itself.
+class OwnExchange final : public HttpExchange {
+ public:
+  void answer(HttpResponse response) override {
+    if (!is_answered_.exchange(true)) answer_.set_value(std::move(response));
+  }
+  void on_end(std::function<void()>) override {}  // somebody waits
+  void expire_in(double) override {}
+  HttpResponse wait() { return answer_.get_future().get(); }
+
+ private:
+  std::promise<HttpResponse> answer_;
+  std::atomic<bool> is_answered_{false};
+};
+
+const ResultWish kEntropy{"", "entropy", std::nullopt};
+
+}  // namespace
+
+Uncertainty::Uncertainty(const Datastore& store, const Repository& models, Spool& spool)
+    : store_(store), models_(models), spool_(spool), thread_([this] { run(); }) {}
+
+Uncertainty::~Uncertainty() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Uncertainty::ask(const std::string& model, const std::shared_ptr<HttpExchange>& exchange) {
+  const std::shared_ptr<ServedModel> own = models_.find(model);
+  try {
+    own->prepared(kEntropy);
+  } catch (const HttpError& error) {
+    throw HttpError(422, error.what());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    scores_[own->name()].questions.push_back({exchange, Clock::now() + kPatience});
+  }
+  changed_.notify_all();
+}
+
+void Uncertainty::answer(const std::map<std::string, std::string>& open, Scores& scores) const {
+  const std::pair<const std::string, double>* best = nullptr;
+  std::size_t known = 0;
+  for (const auto& score : scores.of) {
+    if (open.count(score.first) == 0) continue;
+    ++known;
+    if (best == nullptr || score.second > best->second) best = &score;
+  }
+  Json told = Json::object();
+  if (best != nullptr)
+    told = {{"id", best->first},
+            {"name", std::filesystem::path(open.at(best->first)).filename().string()},
+            {"score", best->second},
+            {"scored", known},
+            {"of", open.size()}};
+  while (!scores.questions.empty()) {
+    const bool is_due = scores.questions.front().until <= Clock::now() && best != nullptr;
+    if (known < open.size() && !is_due) return;
+    scores.questions.front().exchange->answer(
+        {200, told.dump(-1, ' ', false, Json::error_handler_t::replace)});
+    scores.questions.pop_front();
+  }
+}
+
+/// Scores one image. False: there was nothing to do.
+bool Uncertainty::work(const std::string& name) {
+  std::shared_ptr<ServedModel> model;
+  try {
+    model = models_.find(name);
+  } catch (const HttpError& error) {
+    const std::lock_guard lock(mutex_);
+    for (const Question& question : scores_[name].questions)
+      question.exchange->answer(error_response(error.status, error.what()));
+    scores_[name].questions.clear();
+    return false;
+  }
+  const std::map<std::string, std::string> open = store_.unlabelled();
+  std::string id;
+  {
+    const std::lock_guard lock(mutex_);
+    Scores& scores = scores_[name];
+    if (scores.model.lock() != model) scores.of.clear();
+    scores.model = model;
+    for (const auto& [own, path] : open)
+      if (id.empty() && scores.of.count(own) == 0) id = own;
+    answer(open, scores);
+  }
+  if (id.empty()) return false;
+  double score = -1;
+  try {
+    ImageFile file;
+    file.path = open.at(id);
+    const auto exchange = std::make_shared<OwnExchange>();
+    model->submit(
+        kEntropy, std::make_unique<ScoreWork>(work_on_file(std::move(file), spool_)), exchange);
+    const HttpResponse answer = exchange->wait();
+    if (answer.status != 200) throw HttpError(answer.status, answer.body);
+    score = std::stod(answer.body);
+  } catch (const std::exception& error) {
+    log::warn("{}: has no score for the strategy uncertainty: {}", id, error.what());
+  }
+  const std::lock_guard lock(mutex_);
+  scores_[name].of[id] = score;
+  answer(open, scores_[name]);
+  return true;
+}
+
+void Uncertainty::run() {
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    std::vector<std::string> names;
+    for (const auto& [name, unused] : scores_) names.push_back(name);
+    lock.unlock();
+    bool is_busy = false;
+    for (const std::string& name : names) is_busy |= work(name);
+    lock.lock();
+    // Else images may be added and models loaded anew: it looks again soon.
+    if (!is_busy && !is_stopping_) changed_.wait_for(lock, std::chrono::milliseconds(500));
+  }
+}
+
+}  // namespace cytra::app

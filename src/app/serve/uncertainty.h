@@ -1,0 +1,59 @@
+#pragma once
+// Which image the model knows least about: MONAI Label's strategy `uncertainty`.
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "app/serve/datastore.h"
+#include "app/serve/repository.h"
+#include "app/serve/spool.h"
+
+namespace cytra::app {
+
+/// Scores the images of a datastore that have no final label: the mean entropy of the model's
+/// probabilities over the image's voxels. A thread does so in the background from the first
+/// question on, one image at a time, and again for a model that was loaded anew. Thread: any.
+class Uncertainty {
+ public:
+  /// All must outlive this.
+  Uncertainty(const Datastore& store, const Repository& models, Spool& spool);
+  ~Uncertainty();
+  Uncertainty(const Uncertainty&) = delete;
+  Uncertainty& operator=(const Uncertainty&) = delete;
+
+  /// Answers with the image of the highest score, when all are scored; after `kPatience` of those
+  /// that are. Throws: HttpError (404) for an unknown model, (422) for one without probabilities.
+  void ask(const std::string& model, const std::shared_ptr<HttpExchange>& exchange);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kPatience{20};
+  struct Question {
+    std::shared_ptr<HttpExchange> exchange;
+    Clock::time_point until;
+  };
+  struct Scores {
+    std::weak_ptr<ServedModel> model;  // that made them
+    std::map<std::string, double> of;  // by the images' names; < 0: it can't be predicted
+    std::deque<Question> questions;
+  };
+  bool work(const std::string& name);
+  void answer(const std::map<std::string, std::string>& open, Scores& scores) const;
+  void run();
+
+  const Datastore& store_;
+  const Repository& models_;
+  Spool& spool_;
+  std::mutex mutex_;
+  std::map<std::string, Scores> scores_;  // by model; guarded by mutex_
+  bool is_stopping_ = false;              // the same
+  std::condition_variable changed_;
+  std::thread thread_;
+};
+
+}  // namespace cytra::app
