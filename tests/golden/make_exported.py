@@ -238,7 +238,7 @@ def large():
     yield "monai_unet", lambda: nets.UNet(2, 1, 2, (8, 16, 32), (2, 2), num_res_units=2), pixels
     yield "monai_unet_batch", lambda: nets.UNet(3, 1, 2, (8, 16, 32), (2, 2), num_res_units=1, norm="batch"), (2, 1, 16, 16, 16)
     yield "monai_segresnet", lambda: nets.SegResNet(3, 8, 1, 2), (1, 1, 16, 16, 16)
-    yield "monai_swinunetr", lambda: nets.SwinUNETR(in_channels=1, out_channels=2, feature_size=12, spatial_dims=3), (1, 1, 64, 32, 32)
+    yield "monai_swinunetr", lambda: nets.SwinUNETR(in_channels=1, out_channels=2, feature_size=12, spatial_dims=2), (2, 1, 64, 64)
     yield "monai_unetr", lambda: nets.UNETR(1, 2, (32, 32), feature_size=4, hidden_size=48, mlp_dim=96, num_heads=4, spatial_dims=2), pixels
     yield "monai_attention", lambda: nets.AttentionUnet(2, 1, 2, (8, 16, 32), (2, 2)), pixels
     yield "monai_vnet", lambda: nets.VNet(2, 1, 2), pixels
@@ -283,7 +283,9 @@ def write(folder, name, make, shape, dtype, steps):
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         tensors["gradient." + key] = gradient.contiguous().clone()
     network.load_state_dict(state)
-    optimizer = torch.optim.SGD(network.parameters(), lr=1e-2, momentum=0.9)
+    rate = 1e-3 if name.startswith("timm_convnext") else 1e-2  # with 1e-2 it diverges
+    tensors["rate"] = torch.tensor(rate)
+    optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9)
     tensors["batches"] = torch.randn((4, *shape))
     goals = [torch.randn(output.shape) for output in outputs]
     tensors.update({f"goal.{i}": goal for i, goal in enumerate(goals)})

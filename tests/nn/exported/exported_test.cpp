@@ -134,7 +134,9 @@ TEST_P(ExportedByParts, GivesTheSameGradientsWhenItComputesActivationsAgain) {
 
 TEST_P(Exported, TrainsAsPyTorchDoes) {
   it.model->train();
-  torch::optim::SGD optimizer(it.model->parameters(), torch::optim::SGDOptions(1e-2).momentum(0.9));
+  const auto found_rate = it.tensors.find("rate");
+  const double rate = found_rate == it.tensors.end() ? 1e-2 : found_rate->second.item<double>();
+  torch::optim::SGD optimizer(it.model->parameters(), torch::optim::SGDOptions(rate).momentum(0.9));
   const at::Tensor curve = it.tensors.at("curve"), batches = it.tensors.at("batches");
   const auto goals = it.list("goal");
   double error = 0, buffer_error = 0;
@@ -154,8 +156,7 @@ TEST_P(Exported, TrainsAsPyTorchDoes) {
       const auto found = it.tensors.find("buffer." + buffer.key());
       if (found == it.tensors.end()) continue;  // the graph's
       const at::Tensor own = buffer.value().to(at::kDouble), other = found->second.to(at::kDouble);
-      const double apart =
-          difference(own, other) / std::max(1.0, other.abs().max().item<double>());
+      const double apart = difference(own, other) / std::max(1.0, other.abs().max().item<double>());
       EXPECT_LE(apart, 1e-4) << buffer.key();
       buffer_error = std::max(buffer_error, apart);
     }
