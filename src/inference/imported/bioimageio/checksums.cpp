@@ -9,6 +9,8 @@
 namespace cytra::inference {
 namespace {
 
+using config::Node;
+
 std::string sha256_of_file(const std::string& path) {
   io::InputFile file(path);
   file.map();
