@@ -202,6 +202,11 @@ at::Tensor ModelInput::rows(int64_t first, int64_t count) const {
   return reader_ ? reader_->rows(first, count) : image_.narrow(1, first, count);
 }
 
+at::Tensor ModelInput::loaded() const {
+  const bool is_in_place = given_.defined() && given_.sizes() == at::IntArrayRef(shape);
+  return (is_in_place ? given_ : shown(0, shape[1])).to(at::kFloat);
+}
+
 at::Tensor ModelInput::shown(int64_t first, int64_t count) const {
   return reader_ ? reader_->loaded(first, count) : shown_.narrow(1, first, count);
 }
@@ -263,6 +268,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
   if (const auto given = sample.tensors.find(image); given != sample.tensors.end()) {
     input.loaded_geometry = sample.geometry();
     input.loaded_shape = given->second.sizes().vec();
+    input.given_ = given->second;
   }
   const auto take_large = [&] {
     const auto waiting = sample.unread.find(image);

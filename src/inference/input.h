@@ -25,12 +25,15 @@ class ModelInput {
   at::Tensor rows(int64_t first, int64_t count) const;
   /// Rows with the loaded values, moved as by the transforms: for viewing and for measurements.
   at::Tensor shown(int64_t first, int64_t count) const;
+  /// The image before transforms of its intensities, float32, in the voxels of `shape`.
+  at::Tensor loaded() const;
   bool is_by_rows() const { return reader_ != nullptr; }
 
  private:
   friend class InputTransforms;
   class Reader;
   at::Tensor image_, shown_;
+  at::Tensor given_;  // of a sample that was loaded before
   std::shared_ptr<Reader> reader_;
 };
 

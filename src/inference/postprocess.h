@@ -1,6 +1,7 @@
 #pragma once
 // Postprocessing of a model's results before they are written: predict.postprocess lists the
 // steps.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ struct Result {
   bool is_labels = false;  // classes or objects by number, 0 for none; a channel may be a mask
   io::Geometry geometry;
   bool is_objects = false;  // labels number objects, not classes
+  /// Makes the image before the transforms of its intensities, (C,[D,]H,W) float32, in the voxels
+  /// of `values`; empty: it is not known.
+  std::function<Tensor()> input;
 };
 
 /// A step, with the names and arguments of MONAI's post transforms where they exist. A new step is

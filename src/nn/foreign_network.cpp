@@ -10,11 +10,13 @@
 namespace cytra::nn {
 
 std::size_t result_called(const std::string& path,
+                          const char* key,
                           const std::string& output,
                           const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (output == names[i] || output == std::to_string(i)) return i;
-  throw ConfigError(fmt::format("model.output: {} has no result '{}', expected one of {}.{}",
+  throw ConfigError(fmt::format("model.{}: {} has no result '{}', expected one of {}.{}",
+                                key,
                                 path,
                                 printable(output),
                                 join(names, ", "),

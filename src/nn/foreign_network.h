@@ -38,8 +38,10 @@ struct ForeignOptions : ModelOptions {
   }
 };
 
-/// The number of the result that has the name `output` or is that number. Throws: ConfigError.
+/// The number of the result that has the name `output` or is that number, as model.`key` gives it.
+/// Throws: ConfigError.
 std::size_t result_called(const std::string& path,
+                          const char* key,
                           const std::string& output,
                           const std::vector<std::string>& names);
 

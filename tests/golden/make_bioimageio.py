@@ -1,6 +1,6 @@
 """Packages of bioimage.io, which bioimageio.core 0.11 tests, and its preprocessing and postprocessing.
 
-pip install torch==2.11.0 monai bioimageio.core "pydantic<2.12" onnx onnxruntime safetensors; python make_bioimageio.py
+pip install torch==2.11.0 monai bioimageio.core "pydantic<2.12" onnx onnxruntime safetensors stardist cellpose; python make_bioimageio.py
 """
 import pathlib
 import shutil
@@ -51,8 +51,8 @@ def common(name, version):
         "git_repo": "https://example.com/"}
 
 
-def operations(descriptions, image, dims):
-    """What bioimageio.core makes of an array with these axes."""
+def operations(descriptions, image, dims, reference=None):
+    """What bioimageio.core makes of an array with these axes; `reference`: the values of the tensor "raw"."""
     from bioimageio.core.proc_ops import get_proc
     from bioimageio.core.stat_calculators import compute_measures
     from bioimageio.core import Sample, Tensor, AxisId
@@ -69,10 +69,12 @@ def operations(descriptions, image, dims):
         else:
             axes.append(SpaceInputAxis(id=v0_5.AxisId(d), size=size))
     for text in descriptions:
-        proc = TypeAdapter(v0_5.PreprocessingDescr).validate_python(text)
+        proc = TypeAdapter(v0_5.PostprocessingDescr).validate_python(text)
         tensor = InputTensorDescr.model_construct(id=TensorId("image"), axes=axes)
         operator = get_proc(proc, tensor)
         sample = Sample(members={MemberId("image"): Tensor(image, dims=tuple(AxisId(d) for d in dims))}, stat={}, id=None)
+        if reference is not None:
+            sample.members[MemberId("raw")] = Tensor(reference, dims=tuple(AxisId(d) for d in dims))
         sample.stat = compute_measures(operator.required_measures, [sample])
         operator(sample)
         image = sample.members[MemberId("image")].data.transpose(*dims).values.astype(np.float32)
@@ -109,6 +111,15 @@ def golden_operations():
     case = [{"id": "zero_mean_unit_variance", "kwargs": {"axes": ["y", "x"]}}]
     cases["planes"] = case
     arrays["planes"] = np.ascontiguousarray(operations(case, volume, ("batch", "channel", "z", "y", "x"))[0])
+    reference = np.random.default_rng(5).normal(3, 7, size=image.shape).astype(np.float32)
+    arrays["reference"] = reference[0]
+    for name, identity, kwargs in (
+            ("mean_variance", "scale_mean_variance", {}),
+            ("mean_variance_channels", "scale_mean_variance", {"axes": ["y", "x"], "eps": 0.01}),
+            ("range_reference", "scale_range", {"axes": ["y", "x"], "min_percentile": 2.0, "max_percentile": 95.0})):
+        case = [{"id": identity, "kwargs": {**kwargs, "reference_tensor": "raw"}}]
+        arrays[name] = np.ascontiguousarray(operations(case, image, ("batch", "channel", "y", "x"), reference)[0])
+        cases[name] = [{"id": identity, "kwargs": {**kwargs, "reference_tensor": "input"}}]
     save_file(arrays, here / "operations.safetensors")
     (here / "operations.yaml").write_text(yaml.safe_dump(cases))
 
@@ -162,6 +173,90 @@ def strip_places(path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for info, data in parts:
             archive.writestr(info.filename, data)
+
+
+class Stored(nn.Module):
+    """A network whose output for its only image is known: the image's first channel is added with weight 0."""
+
+    def __init__(self, output, grid=1):
+        super().__init__()
+        self.output, self.grid = nn.Parameter(torch.from_numpy(output), requires_grad=False), grid
+
+    def forward(self, image):
+        dims = image.dim() - 2
+        part = (slice(None), slice(0, 1)) + (slice(None, None, self.grid),) * dims
+        weight = image[part] * 0
+        shape = list(weight.shape)
+        shape[1] = self.output.shape[0]
+        return weight + nn.functional.interpolate(self.output[None], shape[2:], mode="nearest")
+
+
+def discs(shape, centres):
+    grid = np.indices(shape)
+    labels = np.zeros(shape, np.int32)
+    for number, (*centre, radius) in enumerate(centres, 1):
+        labels[sum((g - c) ** 2 for g, c in zip(grid, centre)) < radius**2] = number
+    return labels
+
+
+def noise(shape, scale, seed):
+    return np.random.default_rng(seed).normal(0, scale, shape).astype(np.float32)
+
+
+def labels_of(identity, kwargs, output):
+    """What bioimageio.core makes of a network's output (1,K,...)."""
+    from bioimageio.core import AxisId, Sample, Tensor
+    from bioimageio.core.common import MemberId
+    from bioimageio.core.proc_ops import get_proc
+    from bioimageio.spec.model import v0_5
+    from pydantic import TypeAdapter
+    dims = tuple(map(AxisId, ("batch", "channel", "y", "x") if output.ndim == 4 else ("batch", "channel", "z", "y", "x")))
+    proc = TypeAdapter(v0_5.PostprocessingDescr).validate_python({"id": identity, "kwargs": kwargs})
+    tensor = v0_5.OutputTensorDescr.model_construct(id=v0_5.TensorId("labels"), axes=[])
+    sample = Sample(members={MemberId("labels"): Tensor(output, dims=dims)}, stat={}, id=None)
+    get_proc(proc, tensor)(sample)
+    return sample.members[MemberId("labels")].transpose(dims).to_numpy()
+
+
+def objects():
+    """Packages whose networks make flows and stars; their test outputs are those of bioimageio.core's postprocessing."""
+    from cellpose import dynamics
+    from stardist.geometry import star_dist, star_dist3D
+    from stardist.rays3d import Rays_GoldenSpiral
+    from stardist.utils import edt_prob
+
+    plane = discs((48, 64), [(9, 10, 7), (10, 24, 6), (28, 13, 9), (32, 34, 8), (37, 50, 7), (13, 45, 9), (13, 57, 6)])
+    volume = discs((16, 24, 32), [(6, 8, 8, 5), (7, 9, 21, 5), (8, 17, 12, 5), (9, 16, 24, 4.5)])
+
+    def stars(labels, count, grid, anisotropy=None):
+        distances = star_dist(labels, count) if labels.ndim == 2 else star_dist3D(labels, Rays_GoldenSpiral(count, anisotropy))
+        probability = edt_prob(labels) + noise(labels.shape, 0.02, 1)
+        field = np.moveaxis(distances, -1, 0) + noise((count, *labels.shape), 0.1, 2)
+        field = np.concatenate([probability[None].clip(0, 0.999), field.clip(1e-3)])
+        return np.ascontiguousarray(field[(slice(None),) + (slice(None, None, grid),) * labels.ndim]).astype(np.float32)
+
+    flows = dynamics.masks_to_flows_gpu(plane)[0] * 5
+    flows = np.concatenate([flows, np.where(plane > 0, 2.0, -2.0)[None]]).astype(np.float32)
+    cases = {
+        "stars": ("stardist_postprocessing", stars(plane, 16, 1), 1,
+                  {"grid": [1, 1], "b": 2, "n_rays": 16, "prob_threshold": 0.5, "nms_threshold": 0.4}),
+        "stars_grid": ("stardist_postprocessing", stars(plane, 16, 2), 2,
+                       {"grid": [2, 2], "b": [[1, 2], [0, 3]], "n_rays": 16, "prob_threshold": 0.4, "nms_threshold": 0.3}),
+        "stars_volume": ("stardist_postprocessing", stars(volume, 24, 1, (2.0, 1.0, 1.0)), 1,
+                         {"grid": [1, 1, 1], "b": 1, "n_rays": 24, "prob_threshold": 0.5, "nms_threshold": 0.4, "anisotropy": [2.0, 1.0, 1.0]}),
+        "flows": ("cellpose_flow_dynamics", flows + noise(flows.shape, 0.2, 3), 1,
+                  {"cellprob_threshold": 0.0, "flow_threshold": 0.4, "do_3D": False, "min_size": 15}),
+    }
+    for name, (identity, output, grid, kwargs) in cases.items():
+        shape = plane.shape if output.ndim == 3 else volume.shape
+        letters = "yx" if output.ndim == 3 else "zyx"
+        folder = here / name
+        package(name, "0.5.4", Stored(output.astype(np.float16).astype(np.float32), grid), noise((1, 1, *shape), 1, 4),
+                {"id": "raw", "axes": [axis("b"), axis("c", channel_names=["raw"]), *(axis(l, size={"min": 8, "step": 8}) for l in letters)]},
+                {"id": "labels", "axes": [axis("b"), axis("c", channel_names=["labels"]),
+                                          *(axis(l, size={"tensor_id": "raw", "axis_id": l}) for l in letters)],
+                 "postprocessing": [{"id": identity, "kwargs": kwargs}]},
+                ["torchscript"], lambda image: image, lambda made: labels_of(identity, kwargs, made))
 
 
 def zero_mean(image, axes):
@@ -231,3 +326,4 @@ def packages():
 here.mkdir(exist_ok=True)
 golden_operations()
 packages()
+objects()

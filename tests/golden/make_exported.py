@@ -154,10 +154,31 @@ class Net(nn.Module):
         return self.out(torch.cat([a, self.up(self.b(a))], 1))
 
 
+class Regions(nn.Module):
+    """Parts without derivatives and without autocast, which are graphs of their own in the file."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(inplace=True))
+        self.block = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
+        self.out = nn.Conv2d(4, 2, 1)
+
+    def forward(self, x):
+        with torch.no_grad():  # a frozen stem
+            y = self.stem(x)
+            low, high = y.amin((2, 3), keepdim=True), y.amax((2, 3), keepdim=True)
+        with torch.autocast("cpu", enabled=False):
+            z = self.block((y - low) / (high - low + 1).float())
+        with torch.no_grad():
+            share = z.mean((2, 3), keepdim=True)
+        return self.out(z * share + y)
+
+
 def small():
     yield "net", Net, (2, 1, 16, 16)
     yield "tuple", Two, (2, 1, 16, 16)
     yield "dict", lambda: Two(True), (2, 1, 16, 16)
+    yield "regions", Regions, (2, 1, 16, 16)
     yield "mlp", Mlp, (2, 3, 8, 8)
     yield "shared", Shared, (2, 1, 16, 16)
     yield "residual", Residual, (2, 1, 16, 24)

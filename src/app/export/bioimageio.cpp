@@ -27,6 +27,7 @@
 #include "io/npy.h"
 #include "io/png/write.h"
 #include "io/reader.h"
+#include "io/sha256.h"
 
 namespace cytra::app {
 namespace {
@@ -36,6 +37,10 @@ using config::Node;
 
 Node text_node(const std::string& value) {
   return Node::make_string(value);
+}
+
+Node file_node(const std::string& source, const std::string& bytes) {
+  return map_of({{"source", text_node(source)}, {"sha256", text_node(io::sha256(bytes))}});
 }
 
 /// The sides of its images: `min` + n `step`.
@@ -209,10 +214,10 @@ void write_bioimageio(const std::string& output,
   const PackageSides sides(model);
   const c10::InferenceMode inference_mode;
   const at::Tensor image = test_image(options, model, sides);
-  const at::Tensor prepared = data::BioimageioOperations(before.operations)(image);
+  const at::Tensor prepared = data::BioimageioOperations(before.operations)(image, image);
   expect_equal_transforms(before, image, prepared);
   const at::Tensor result = data::BioimageioOperations(after.operations)(
-      model.forward(prepared.unsqueeze(0)).at(0)[0].to(at::kFloat));
+      model.forward(prepared.unsqueeze(0)).at(0)[0].to(at::kFloat), image);
 
   std::vector<int64_t> expected = image.sizes().vec();
   expected[0] = model.out_channels;
@@ -236,22 +241,25 @@ void write_bioimageio(const std::string& output,
       {{"torchscript",
         map_of(
             {{"source", text_node("weights.pt")},
+             {"sha256", text_node(io::sha256(torchscript))},
              {"pytorch_version",
               text_node(fmt::format(
                   "{}.{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH))}})}});
   if (!onnx.empty())
     weights.set("onnx",
                 map_of({{"source", text_node("weights.onnx")},
+                        {"sha256", text_node(io::sha256(onnx))},
                         {"opset_version", Node::make_integer(17)},
                         {"parent", text_node("torchscript")}}));
+  const std::string test_input = npy_of(image), test_output = npy_of(result);
   Node input = map_of({{"id", text_node("raw")},
                        {"axes", axes_of(model, sides, model.in_channels, true)},
-                       {"test_tensor", map_of({{"source", text_node("test_input.npy")}})},
+                       {"test_tensor", file_node("test_input.npy", test_input)},
                        {"preprocessing", before.operations}});
   Node made = map_of({{"id", text_node(after.id)},
                       {"axes", axes_of(model, sides, model.out_channels, false)},
-                      {"test_tensor", map_of({{"source", text_node("test_output.npy")}})},
-                      {"postprocessing", after.operations}});
+                      {"test_tensor", file_node("test_output.npy", test_output)},
+                      {"postprocessing", after.operations_in("raw")}});
   const std::string description =
       options.description.empty()
           ? fmt::format(
@@ -288,8 +296,8 @@ void write_bioimageio(const std::string& output,
   }
   archive.add("rdf.yaml", config::to_yaml(rdf));
   archive.add("README.md", readme);
-  archive.add("test_input.npy", npy_of(image));
-  archive.add("test_output.npy", npy_of(result));
+  archive.add("test_input.npy", test_input);
+  archive.add("test_output.npy", test_output);
   archive.add("weights.pt", torchscript);
   if (!onnx.empty()) archive.add("weights.onnx", onnx);
   archive.finish();

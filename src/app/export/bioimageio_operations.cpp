@@ -249,4 +249,13 @@ PackageOutput::PackageOutput(const inference::LoadedModel& model) {
   if (id == "raw") id = "channels";
 }
 
+Node PackageOutput::operations_in(const std::string& input) const {
+  Node named = operations;
+  for (Node& operation : named.list) {
+    Node* reference = operation.find("kwargs.reference_tensor");
+    if (reference != nullptr && !reference->is_null()) *reference = text(input);
+  }
+  return named;
+}
+
 }  // namespace cytra::app

@@ -23,6 +23,8 @@ struct PackagePreprocessing {
 /// What the package gives: probabilities of classes or masks, values, or the network's channels.
 struct PackageOutput {
   explicit PackageOutput(const inference::LoadedModel& model);
+  /// The operations with the input's name in the package.
+  config::Node operations_in(const std::string& input) const;
   config::Node operations = config::Node::make_list();
   std::string id;
 };

@@ -1,5 +1,6 @@
 // BioimageioProcessing: the postprocessing of bioimage.io's model description 0.5.
 #include "data/transforms/intensity/bioimageio.h"
+
 #include "inference/postprocess/step.h"
 
 namespace cytra::inference {
@@ -17,7 +18,8 @@ class BioimageioProcessing final : public Postprocess {
   explicit BioimageioProcessing(const Options& options) : operations_(options.operations) {}
   void apply(Result& result) const override {
     expect_scores(result);
-    result.values = operations_(result.values);
+    const bool is_known = operations_.take_input() && result.input;
+    result.values = operations_(result.values, is_known ? result.input() : at::Tensor());
   }
 
  private:

@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::json;
 using Argument = ExportedArgument;
 
-constexpr std::size_t kMostText = std::size_t{128} << 20, kMostCalls = 200'000, kMostItems = 10'000;
+constexpr std::size_t kMostText = std::size_t{128} << 20, kMostItems = 10'000;
 constexpr int kMostDepth = 32;
 
 constexpr ExportedScalarType kScalarTypes[] = {{1, 0, "U8"},
@@ -153,18 +153,6 @@ std::string place_of(const Json& call) {
   return begin == std::string::npos || begin == end ? "" : last.substr(begin + 1, end - begin - 1);
 }
 
-ExportedCall call_of(const Json& json) {
-  ExportedCall call;
-  call.target = json.at("target").get<std::string>();
-  call.place = place_of(json);
-  for (const Json& input : json.at("inputs")) {
-    call.inputs.push_back(argument_of(input.at("arg")));
-    call.inputs.back().parameter = input.at("name").get<std::string>();
-  }
-  for (const Json& output : json.at("outputs")) call.outputs.push_back(argument_of(output));
-  return call;
-}
-
 ExportedShape shape_of(const Json& json) {
   ExportedShape shape;
   const char* const dtype = exported_scalar_type(exported_whole(json.at("dtype"))).ours;
@@ -217,6 +205,22 @@ ExportedOutput output_of(const Json& json) {
 
 }  // namespace
 
+ExportedArgument exported_argument_of(const Json& json) {
+  return argument_of(json);
+}
+
+ExportedCall exported_call_of(const Json& json) {
+  ExportedCall call;
+  call.target = json.at("target").get<std::string>();
+  call.place = place_of(json);
+  for (const Json& input : json.at("inputs")) {
+    call.inputs.push_back(argument_of(input.at("arg")));
+    call.inputs.back().parameter = input.at("name").get<std::string>();
+  }
+  for (const Json& output : json.at("outputs")) call.outputs.push_back(argument_of(output));
+  return call;
+}
+
 [[noreturn]] void refuse_program(const std::string& path, const std::string& what) {
   throw DataError(
       fmt::format("{}: {}, expected a network as torch.export.save(program, 'net.pt2') "
@@ -250,17 +254,22 @@ ExportedGraph exported_graph_of(const Json& json) {
     result.inputs.push_back(input_of(input));
   for (const Json& output : module.at("signature").at("output_specs"))
     result.outputs.push_back(output_of(output));
-  if (graph.at("nodes").size() > kMostCalls)
-    throw DataError(fmt::format("more than {} calls", kMostCalls));
-  for (const Json& call : graph.at("nodes")) result.calls.push_back(call_of(call));
+  const std::map<std::string, std::string> names = add_exported_calls(graph.at("nodes"), result);
   const auto add_shape = [&](const std::string& name) {
     const auto found = graph.at("tensor_values").find(name);
     if (found != graph.at("tensor_values").end()) result.shapes[name] = shape_of(*found);
   };
   for (const ExportedInput& input : result.inputs)
     if (input.kind == ExportedInput::Kind::user) add_shape(input.value);
-  for (const ExportedOutput& output : result.outputs)
-    if (output.argument.kind == Argument::Kind::value) add_shape(output.argument.text);
+  for (ExportedOutput& output : result.outputs) {
+    if (output.argument.kind != Argument::Kind::value) continue;
+    add_shape(output.argument.text);
+    const auto inlined = names.find(output.argument.text);
+    if (inlined == names.end()) continue;
+    if (const auto shape = result.shapes.find(output.argument.text); shape != result.shapes.end())
+      result.shapes[inlined->second] = shape->second;
+    output.argument.text = inlined->second;
+  }
   for (const auto& item : json.at("range_constraints").items()) {
     ExportedRange range;
     const auto bound = [&](const char* name) -> std::optional<int64_t> {

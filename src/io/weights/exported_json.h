@@ -1,5 +1,6 @@
 #pragma once
 // The JSON of torch.export's archives; for the sources of this folder that read them.
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -32,7 +33,13 @@ int64_t exported_whole(const nlohmann::json& json);
 nlohmann::json parse_exported_graph(std::string_view text);
 /// Drops the shapes of all values but inputs and results.
 void keep_only_named_shapes(nlohmann::json& graph);
-/// Throws: DataError, nlohmann::json::exception.
+/// These throw DataError, nlohmann::json::exception.
+ExportedArgument exported_argument_of(const nlohmann::json& json);
+ExportedCall exported_call_of(const nlohmann::json& json);
+/// Adds the calls of a graph whose inputs `to` has. Returns the new names of values that the graphs
+/// within it give.
+std::map<std::string, std::string> add_exported_calls(const nlohmann::json& nodes,
+                                                      ExportedGraph& to);
 ExportedGraph exported_graph_of(const nlohmann::json& json);
 
 /// Calls `action`, and tells which part of the archive an error is about.

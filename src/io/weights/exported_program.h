@@ -43,6 +43,7 @@ struct ExportedCall {
   std::string target;  // "torch.ops.aten.conv2d.default", "_operator.add"
   std::string place;   // the module that makes it, as Python names it: "encoder.0"; may be empty
   std::vector<ExportedArgument> inputs, outputs;
+  bool is_outside_autocast = false;  // within `with torch.autocast(..., enabled=False)`
 };
 
 /// A side of an image: a number, or a symbol with its range.

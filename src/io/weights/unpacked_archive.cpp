@@ -23,9 +23,25 @@ namespace fs = std::filesystem;
 /// Unpacks a file of an archive. Throws: DataError where it is damaged, IoError.
 void write_entry(const std::string& place, const ZipEntry& entry, const std::string& file) {
   AtomicFile out(file);
+  uint32_t crc = 0;
+  const auto take = [&](const char* bytes, std::size_t count) {
+    crc = static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(bytes), count));
+    out.write(bytes, count);
+  };
+  const auto finish = [&] {
+    if (crc != entry.crc) {
+      throw DataError(
+          fmt::format("{}: damaged in the archive: its CRC-32 is {:08x}, expected {:08x}; copy it "
+                      "again",
+                      place,
+                      crc,
+                      entry.crc));
+    }
+    out.commit(/*durable=*/false);
+  };
   if (entry.is_stored) {
-    out.write(entry.packed);
-    return out.commit(/*durable=*/false);
+    take(entry.packed.data(), entry.packed.size());
+    return finish();
   }
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw MemoryError(place + ": no memory is left");
@@ -44,7 +60,7 @@ void write_entry(const std::string& place, const ZipEntry& entry, const std::str
     written += chunk.size() - stream.avail_out;
     if (written > entry.size) break;
     try {
-      out.write(chunk.data(), chunk.size() - stream.avail_out);
+      take(chunk.data(), chunk.size() - stream.avail_out);
     } catch (...) {
       inflateEnd(&stream);
       throw;
@@ -53,7 +69,7 @@ void write_entry(const std::string& place, const ZipEntry& entry, const std::str
   inflateEnd(&stream);
   if (result != Z_STREAM_END || written != entry.size)
     throw DataError(place + ": damaged in the archive; copy it again");
-  out.commit(/*durable=*/false);
+  finish();
 }
 
 }  // namespace

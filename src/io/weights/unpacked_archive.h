@@ -8,8 +8,9 @@ namespace cytra::io {
 /// package of bioimage.io.
 class UnpackedArchive {
  public:
-  /// Throws: DataError for what is no whole archive, for names that lead out of the folder, and for
-  /// more than 64 MiB and 20 times the archive's bytes; IoError.
+  /// Throws: DataError for what is no whole archive, for a file with another checksum, for names
+  /// that lead out of the folder, and for more than 64 MiB and 20 times the archive's bytes;
+  /// IoError.
   explicit UnpackedArchive(const std::string& path);
   ~UnpackedArchive();
   UnpackedArchive(const UnpackedArchive&) = delete;

@@ -85,7 +85,12 @@ class ZipReader {
       }
       field = field_end;
     }
-    ZipEntry entry{name, {}, size, method == 0 && !is_encrypted, method == 8 && !is_encrypted};
+    ZipEntry entry{name,
+                   {},
+                   size,
+                   static_cast<uint32_t>(number(at + 16, 4)),
+                   method == 0 && !is_encrypted,
+                   method == 8 && !is_encrypted};
     if (entry.is_stored || entry.is_deflated) {
       if ((entry.is_stored && packed != size) || !is_at(local, "PK\3\4"))
         refuse("its directory is damaged");

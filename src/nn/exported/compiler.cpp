@@ -17,7 +17,6 @@
 #include "ops/norm/norm.h"
 
 namespace cytra::nn {
-
 /// Makes the steps, one call after the other.
 class ExportedCompiler {
  public:
@@ -190,6 +189,7 @@ class ExportedCompiler {
                      std::vector<int> reads,
                      std::vector<int> writes) {
     for (int& number : reads) number = now(number);
+    if (call.source->is_outside_autocast) run = outside_autocast(std::move(run));
     ExportedStep step{std::move(run), std::move(reads), std::move(writes), {}, ""};
     step.name =
         call.source->target + (call.source->place.empty() ? "" : " in " + call.source->place);

@@ -1,9 +1,36 @@
 #include "nn/exported/modes.h"
 
+#include <array>
 #include <map>
 #include <set>
 
+#include <ATen/autocast_mode.h>
+
 namespace cytra::nn {
+namespace {
+
+/// Turns autocast off, as `with torch.autocast(..., enabled=False)`.
+class AutocastOff {
+ public:
+  AutocastOff() {
+    for (std::size_t i = 0; i < kDevices.size(); ++i) {
+      was_on_[i] = at::autocast::is_autocast_enabled(kDevices[i]);
+      if (was_on_[i]) at::autocast::set_autocast_enabled(kDevices[i], false);
+    }
+  }
+  ~AutocastOff() {
+    for (std::size_t i = 0; i < kDevices.size(); ++i)
+      if (was_on_[i]) at::autocast::set_autocast_enabled(kDevices[i], true);
+  }
+  AutocastOff(const AutocastOff&) = delete;
+  AutocastOff& operator=(const AutocastOff&) = delete;
+
+ private:
+  static constexpr std::array<at::DeviceType, 2> kDevices{at::kCPU, at::kCUDA};
+  std::array<bool, 2> was_on_{};
+};
+
+}  // namespace
 
 const char* training_argument(const std::string& short_name) {
   static const std::map<std::string, const char*> known{{"dropout", "train"},
@@ -70,6 +97,13 @@ std::optional<ops::Activation> activation_of(const OperatorCall& op) {
     return A{A::kGelu};
   }
   return {};
+}
+
+ExportedRun outside_autocast(ExportedRun run) {
+  return [run = std::move(run)](Values& values, c10::Device device) {
+    const AutocastOff off;
+    run(values, device);
+  };
 }
 
 }  // namespace cytra::nn

@@ -1,5 +1,6 @@
 #pragma once
 // What an operator's call does beside its arithmetic. Include only from .cpp files of nn.
+#include <functional>
 #include <optional>
 
 #include "nn/exported/operator_call.h"
@@ -17,5 +18,9 @@ bool trains(const OperatorCall& op);
 bool is_random(const std::string& short_name);
 /// The activation that a call computes, where one of Cytra's norms can compute it.
 std::optional<ops::Activation> activation_of(const OperatorCall& op);
+
+using ExportedRun = std::function<void(Values& values, c10::Device device)>;
+/// Turns autocast off while it runs, as `with torch.autocast(..., enabled=False)`.
+ExportedRun outside_autocast(ExportedRun run);
 
 }  // namespace cytra::nn

@@ -24,8 +24,8 @@ c10::OperatorHandle find_operator(const std::string& target) {
   constexpr std::string_view kPrefix = "torch.ops.";
   const std::string path = starts_with(target, kPrefix) ? target.substr(kPrefix.size()) : "";
   if (starts_with(path, "higher_order."))
-    throw DataError(fmt::format(
-        "{} (control flow or torch.no_grad() in forward()) is not supported", printable(target)));
+    throw DataError(
+        fmt::format("{} (control flow in forward()) is not supported", printable(target)));
   const std::size_t first = path.find('.'), last = path.rfind('.');
   if (first == std::string::npos || first == last)
     throw DataError(fmt::format("{} is no operator that a network may call", printable(target)));

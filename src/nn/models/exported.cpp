@@ -69,13 +69,35 @@ std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_
   return names;
 }
 
+/// A result that is a head of MultiTask.
+struct ExportedHead {
+  int64_t out_channels = 1;
+  template <class V>
+  void visit(V& v) {
+    v("out_channels", out_channels, "must be the file's", config::required);
+    v("_target_", config::Unused{}, "its layers are in the file");
+  }
+};
+
 class ExportedModel final : public Model {
  public:
   struct Options : ForeignOptions {
+    config::Node heads;
     template <class V>
     void visit(V& v) {
       ForeignOptions::visit(
           v, "what torch.export.save wrote (net.pt2), or a checkpoint that was trained of it");
+      v("heads",
+        heads,
+        "the results that are the heads of a MultiTask, by their keys or numbers: {seg: "
+        "{out_channels: 2}, dist: {out_channels: 1}}; null or {}: `output` alone");
+    }
+    void check() const {
+      const bool has_heads = std::any_of(heads.map.begin(), heads.map.end(), [](const auto& head) {
+        return head.second.is_map();
+      });
+      if (has_heads && (output || deep_supervision))
+        throw ConfigError("model.heads: expected no model.output and no model.deep_supervision");
     }
   };
   explicit ExportedModel(const Options& options) : Model(options), path_(options.file) {
@@ -90,18 +112,19 @@ class ExportedModel final : public Model {
   at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     std::vector<at::Tensor> results = results_of(image);
+    if (!names_.empty()) {
+      std::vector<at::Tensor> heads;
+      for (const std::size_t result : heads_) heads.push_back(results[result]);
+      for (const at::Tensor& head : heads) expect_sides_of(image, head);
+      return heads;
+    }
     if (first_ > 0)
       std::rotate(results.begin(), results.begin() + first_, results.begin() + first_ + 1);
-    if (results[0].sizes().slice(2) != image.sizes().slice(2)) {
-      throw DataError(
-          fmt::format("{}: forward() gives ({}) for an image of ({}), expected its sides",
-                      path_,
-                      fmt::join(results[0].sizes(), ","),
-                      fmt::join(image.sizes(), ",")));
-    }
+    expect_sides_of(image, results[0]);
     if (!deep_supervision_ || !is_training()) results.resize(1);
     return results;
   }
+  std::vector<std::string> output_names() const override { return names_; }
   std::vector<int64_t> divisor() const override { return divisor_; }
   std::vector<int64_t> fixed_size() const override { return fixed_; }
   int64_t in_channels() const override { return in_channels_; }
@@ -126,7 +149,7 @@ class ExportedModel final : public Model {
     read_results(file.graph, options);
     expect_as_given(path_, "spatial_dims", options.spatial_dims, spatial_dims_);
     expect_as_given(path_, "in_channels", options.in_channels, in_channels_);
-    expect_as_given(path_, "out_channels", options.out_channels, out_channels_);
+    if (names_.empty()) expect_as_given(path_, "out_channels", options.out_channels, out_channels_);
     if (options.divisor) divisor_ = checked_divisor(*options.divisor, spatial_dims_);
     for (const std::string& remark : steps_->remarks()) log::info("{}: {}", path_, remark);
   }
@@ -250,19 +273,41 @@ class ExportedModel final : public Model {
       shapes.push_back(shape == graph.shapes.end() ? nullptr : &shape->second);
     }
     if (shapes.empty()) throw DataError("forward() gives no tensor");
-    first_ = static_cast<std::ptrdiff_t>(
-        result_called(path_, options.output.value_or("0"), result_names(graph, shapes.size())));
-    deep_supervision_ = options.deep_supervision;
-    const io::ExportedShape* const shape = shapes[static_cast<std::size_t>(first_)];
-    if (shape == nullptr || static_cast<int64_t>(shape->sides.size()) != spatial_dims_ + 2 ||
-        !shape->sides[1].fixed) {
-      throw DataError(
-          fmt::format("forward() gives a tensor of {} dimensions, expected logits (N,K,{}) of the "
-                      "image's sides",
-                      shape == nullptr ? 0 : shape->sides.size(),
-                      spatial_dims_ == 2 ? "H,W" : "D,H,W"));
+    const std::vector<std::string> names = result_names(graph, shapes.size());
+    for (const auto& [name, node] : options.heads.map) {
+      if (!node.is_map()) continue;  // null: switched off
+      const auto head = config::parse<ExportedHead>(node);
+      names_.push_back(name);
+      heads_.push_back(result_called(path_, "heads", name, names));
+      expect_as_given(path_,
+                      fmt::format("heads.{}.out_channels", name).c_str(),
+                      head.out_channels,
+                      channels_of(shapes[heads_.back()]));
     }
-    out_channels_ = *shape->sides[1].fixed;
+    deep_supervision_ = options.deep_supervision;
+    const std::size_t first =
+        heads_.empty() ? result_called(path_, "output", options.output.value_or("0"), names)
+                       : heads_[0];
+    first_ = static_cast<std::ptrdiff_t>(first);
+    out_channels_ = channels_of(shapes[first]);
+  }
+  /// The channels of a result with the image's dimensions. Throws: DataError for another one.
+  int64_t channels_of(const io::ExportedShape* shape) const {
+    if (shape != nullptr && static_cast<int64_t>(shape->sides.size()) == spatial_dims_ + 2 &&
+        shape->sides[1].fixed)
+      return *shape->sides[1].fixed;
+    throw DataError(
+        fmt::format("forward() gives a tensor of {} dimensions, expected logits (N,K,{}) of the "
+                    "image's sides",
+                    shape == nullptr ? 0 : shape->sides.size(),
+                    spatial_dims_ == 2 ? "H,W" : "D,H,W"));
+  }
+  void expect_sides_of(const at::Tensor& image, const at::Tensor& result) const {
+    if (result.sizes().slice(2) == image.sizes().slice(2)) return;
+    throw DataError(fmt::format("{}: forward() gives ({}) for an image of ({}), expected its sides",
+                                path_,
+                                fmt::join(result.sizes(), ","),
+                                fmt::join(image.sizes(), ",")));
   }
 
   /// All results, in forward()'s order.
@@ -322,7 +367,9 @@ class ExportedModel final : public Model {
   static constexpr int64_t kMostRange = int64_t{1} << 40;
   std::string path_;
   std::unique_ptr<ExportedSteps> steps_;
-  std::ptrdiff_t first_ = 0;  // the result that is trained and predicted
+  std::ptrdiff_t first_ = 0;        // the result that is trained and predicted
+  std::vector<std::string> names_;  // of heads
+  std::vector<std::size_t> heads_;  // their results
   bool deep_supervision_ = false;
   std::vector<int64_t> divisor_, fixed_;
   std::vector<io::ExportedRange> ranges_;  // of each dimension

@@ -253,7 +253,7 @@ class ScriptModule final : public Model {
         std::vector<std::string> names;
         for (const ScriptResult& one : results) names.push_back(one.name);
         const ScriptResult& chosen =
-            results[result_called(path_, options.output.value_or("0"), names)];
+            results[result_called(path_, "output", options.output.value_or("0"), names)];
         output_ = chosen.name;
         const at::Tensor& result = chosen.tensor;
         if (result.dim() < 2) throw DataError(path_ + ": forward() gives numbers, expected logits");

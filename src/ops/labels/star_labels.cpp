@@ -160,19 +160,45 @@ class Painting {
   std::map<int32_t, int64_t> overlaps_;  // of the one that is asked for, by label
 };
 
+/// One number for each of `count`; `given` may hold one for all. Throws: DataError.
+std::vector<int64_t> numbers_for(std::vector<int64_t> given, std::size_t count, const char* name) {
+  if (given.size() == 1) given.resize(count, given[0]);
+  if (given.size() == count) return given;
+  throw DataError(fmt::format("{}: {} numbers, expected 1 or {}", name, given.size(), count));
+}
+
+/// Where voxels may be centres along one axis.
+struct CentreAxis {
+  int64_t size, step, first, end;  // first, end: in steps
+  bool holds(int64_t at) const { return at % step == 0 && at / step >= first && at / step < end; }
+};
+
 /// Voxels that may be centres, the most probable first; of equal ones the first.
-std::vector<int64_t> candidates_of(const at::Tensor& logits, double threshold, int64_t border) {
+std::vector<int64_t> candidates_of(const at::Tensor& scores,
+                                   const StarsToLabels& options,
+                                   std::size_t dims) {
+  const auto border = numbers_for(options.border, 2 * dims, "border");
+  const auto grid =
+      numbers_for(options.grid.empty() ? std::vector<int64_t>{1} : options.grid, dims, "grid");
+  std::array<CentreAxis, 3> axes{{{1, 1, 0, 1}, {}, {}}};
+  for (std::size_t d = 0; d < dims; ++d) {
+    const std::size_t axis = 3 - dims + d;
+    const int64_t size = scores.size(static_cast<int64_t>(axis));
+    const int64_t count = (size + grid[d] - 1) / grid[d];
+    axes[axis] = {size, grid[d], border[2 * d], count - border[2 * d + 1]};
+    if (size == 1) axes[axis] = {1, 1, 0, 1};
+  }
   std::vector<int64_t> found;
-  const float* const data = logits.const_data_ptr<float>();
-  const std::array<int64_t, 3> size{logits.size(0), logits.size(1), logits.size(2)};
-  const auto is_inside = [&](int64_t at, std::size_t d) {
-    return size[d] == 1 || (at >= border && at < size[d] - border);
+  const float* const data = scores.const_data_ptr<float>();
+  const auto probability = [&](int64_t voxel) {
+    const double score = data[voxel];
+    return options.from_logits ? 1 / (1 + std::exp(-score)) : score;
   };
-  for (int64_t z = 0, v = 0; z < size[0]; ++z) {
-    for (int64_t y = 0; y < size[1]; ++y) {
-      for (int64_t x = 0; x < size[2]; ++x, ++v) {
-        if (1 / (1 + std::exp(-static_cast<double>(data[v]))) > threshold && is_inside(z, 0) &&
-            is_inside(y, 1) && is_inside(x, 2))
+  for (int64_t z = 0, v = 0; z < axes[0].size; ++z) {
+    for (int64_t y = 0; y < axes[1].size; ++y) {
+      for (int64_t x = 0; x < axes[2].size; ++x, ++v) {
+        if (probability(v) > options.prob_thresh && axes[0].holds(z) && axes[1].holds(y) &&
+            axes[2].holds(x))
           found.push_back(v);
       }
     }
@@ -197,10 +223,11 @@ at::Tensor StarsToLabels::operator()(const at::Tensor& output) const {
   const Rays rays = make_rays(count, dims, anisotropy);
   at::Tensor values = output.to(at::kCPU, at::kFloat).contiguous();
   at::Tensor labels = at::zeros(output.sizes().slice(1), at::kInt);
-  const at::Tensor logits = dims == 3 ? values[0] : values[0].unsqueeze(0);
-  const Canvas canvas({logits.size(0), logits.size(1), logits.size(2)}, rays);
+  const at::Tensor scores = dims == 3 ? values[0] : values[0].unsqueeze(0);
+  const Canvas canvas({scores.size(0), scores.size(1), scores.size(2)}, rays);
   const float* const distances = values.const_data_ptr<float>() + labels.numel();
-  const std::vector<int64_t> candidates = candidates_of(logits, prob_thresh, border);
+  const std::vector<int64_t> candidates =
+      candidates_of(scores, *this, static_cast<std::size_t>(dims));
   Painting painting(labels);
   constexpr std::size_t kAtOnce = 4096;  // drawn by all threads, then painted in order
   for (std::size_t from = 0; from < candidates.size(); from += kAtOnce) {

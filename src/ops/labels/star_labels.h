@@ -13,8 +13,9 @@ namespace cytra::ops {
 /// overlaps are counted in painted voxels. It needs the whole image.
 struct StarsToLabels {
   double prob_thresh = 0.5, nms_thresh = 0.4;
-  int64_t border = 2;
+  std::vector<int64_t> border{2}, grid;
   std::vector<double> anisotropy;
+  bool from_logits = true;
   template <class V>
   void visit(V& v) {
     v("prob_thresh",
@@ -28,15 +29,28 @@ struct StarsToLabels {
       "voxels",
       0,
       1);
-    v("border", border, "voxels along the image's sides that are no centres", 0, 1e6);
+    v("border",
+      border,
+      "voxels along the image's sides that are no centres; one number, or one for each side: "
+      "before "
+      "and after Z, Y, X",
+      0,
+      1e6);
     v("anisotropy",
       anisotropy,
       "3D: voxel sizes Z, Y, X that the rays were made for; null: equal",
       1e-12,
       1e12);
+    v("grid",
+      grid,
+      "only every n-th voxel along Z, Y, X may be a centre, and border counts these; null: all",
+      1,
+      64);
+    v("from_logits", from_logits, "whether the first channel is the probability's logit");
   }
-  /// Shape: (1+rays,[Z,]Y,X): the probability's logit, distances -> int32 ([Z,]Y,X), numbered from
-  /// the most probable on. Throws: DataError for fewer than 3 rays, in 3D 4.
+  /// Shape: (1+rays,[Z,]Y,X): the probability (or its logit), distances -> int32 ([Z,]Y,X),
+  /// numbered from the most probable on. Throws: DataError for fewer than 3 rays, in 3D 4, and for
+  /// other counts of numbers in border or grid.
   at::Tensor operator()(const at::Tensor& output) const;
 };
 

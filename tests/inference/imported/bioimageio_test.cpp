@@ -19,7 +19,9 @@
 #include "inference/predictor.h"
 #include "inference/result.h"
 #include "inference/trained_model.h"
+#include "inference/windowed_model.h"
 #include "io/npy.h"
+#include "io/sha256.h"
 #include "nn/weights.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
@@ -46,13 +48,14 @@ bool has_openvino() {
 TEST(BioimageioOperations, EqualBioimageioCores) {
   const io::SafetensorsFile file(packages() + "operations.safetensors");
   const config::Node cases = config::load_yaml(packages() + "operations.yaml");
-  EXPECT_GE(cases.map.size(), 18U);
+  EXPECT_GE(cases.map.size(), 21U);
+  const at::Tensor reference = nn::tensor_of(file.tensors().at("reference"), "reference");
   for (const auto& [name, operations] : cases.map) {
     SCOPED_TRACE(name);
     const at::Tensor image =
         nn::tensor_of(file.tensors().at(name == "planes" ? "volume" : "image"), name);
     const at::Tensor expected = nn::tensor_of(file.tensors().at(name), name);
-    const at::Tensor made = data::BioimageioOperations(operations)(image);
+    const at::Tensor made = data::BioimageioOperations(operations)(image, reference);
     ASSERT_EQ(made.sizes(), expected.sizes());
     EXPECT_LT((made - expected).abs().max().item<double>(), 1e-5);
   }
@@ -74,6 +77,19 @@ TEST(BioimageioOperations, RefuseWhatIsNotKnown) {
       std::string::npos);
   EXPECT_NE(mistake("{id: sigmoid}").find("expected a list"), std::string::npos);
   EXPECT_NE(mistake("[{id: custom, kwargs: {}}]").find("'custom'"), std::string::npos);
+  EXPECT_NE(mistake("[{id: scale_range, kwargs: {reference_tensor: raw}}]")
+                .find("expected input or null"),
+            std::string::npos);
+}
+
+TEST(BioimageioOperations, SayThatTheirReferenceIsNotThere) {
+  const data::BioimageioOperations scale(config::parse_yaml(
+      "[{id: scale_mean_variance, kwargs: {axes: [y, x], reference_tensor: input}}]", "list"));
+  EXPECT_TRUE(scale.take_input());
+  const at::Tensor image = at::rand({2, 4, 5});
+  EXPECT_THROW(scale(image, {}), DataError);
+  EXPECT_THROW(scale(image, at::rand({1, 4, 5})), DataError);  // of other channels
+  EXPECT_NO_THROW(scale(image, at::rand({2, 6, 5})));
 }
 
 class Package : public ::testing::Test {
@@ -141,12 +157,49 @@ TEST(Packages, PredictTheirTestImages) {
     const config::Node* before =
         predictor.model().config.find("data.transforms.valid.1.operations");
     const data::BioimageioOperations prepare(before == nullptr ? config::Node() : *before);
-    result.values = predictor.predict(prepare(array_of(name, "test_input.npy")));
+    const at::Tensor image = array_of(name, "test_input.npy");
+    result.values = predictor.predict(prepare(image, image));
     apply_all(result_steps(predictor, {}), result);
     const at::Tensor expected = array_of(name, "test_output.npy");
     ASSERT_EQ(result.values.sizes(), expected.sizes());
     EXPECT_LT((result.values - expected).abs().max().item<double>(), 2e-5);
   }
+}
+
+class KeptRows final : public ResultOutput {
+ public:
+  explicit KeptRows(at::Tensor& to) : to_(to) {}
+  void take(const ImageResult& /*result*/, const at::Tensor& rows) override { to_ = rows.clone(); }
+  void finish(ResultFiles& /*files*/) override {}
+
+ private:
+  at::Tensor& to_;
+};
+
+/// A reference is the image as it was loaded, also where transforms have changed it.
+TEST_F(Package, AReferenceIsTheUnprocessedInput) {
+  copy("masks");
+  change("- id: sigmoid",
+         "- id: scale_mean_variance\n    kwargs: {axes: [channel, y, x], reference_tensor: raw}");
+  load();
+  EXPECT_EQ(said_.find("can't be predicted"), std::string::npos) << said_;
+  CheckpointOptions checkpoint;
+  checkpoint.ckpt_path = {path_};
+  const Predictor predictor(load_models(checkpoint), {});
+  const at::Tensor raw = array_of("masks", "test_input.npy");
+  data::Sample sample;
+  sample.id = "image";
+  sample.tensors["raw"] = raw;
+  const auto input =
+      std::make_shared<const ModelInput>(predictor.windowed().transforms.apply(sample, "raw"));
+  const ResultOptions options{result_steps(predictor, {})};
+  at::Tensor made;
+  ImageResult::Outputs outputs;
+  outputs.push_back(std::make_unique<KeptRows>(made));
+  ImageResult result(predictor, options, input, std::move(outputs));
+  result.run();
+  EXPECT_NEAR(made.mean().item<double>(), raw.mean().item<double>(), 1e-3);
+  EXPECT_NEAR(made.std().item<double>(), raw.std().item<double>(), 1e-2);
 }
 
 TEST_F(Package, ItsDescriptionBecomesOurs) {
@@ -201,8 +254,7 @@ TEST_F(Package, WhatIsNotKnownIsNamedWithItsPlace) {
   using testing::HasSubstr;
   EXPECT_THAT(mistake("masks", "0.5.4", "0.3.6"),
               HasSubstr("rdf.yaml:1:17: '0.3.6', expected 0.4 or 0.5"));
-  EXPECT_THAT(mistake("masks", "id: sigmoid", "id: stardist_postprocessing"),
-              HasSubstr("'stardist_postprocessing' is not one of ours"));
+  EXPECT_THAT(mistake("masks", "id: sigmoid", "id: custom"), HasSubstr("'custom' is not one of"));
   EXPECT_THAT(mistake("masks", "id: raw", "id: mask"),
               HasSubstr("another tensor has the same name"));
   EXPECT_THAT(mistake("masks", "type: model", "type: dataset"), HasSubstr("expected model"));
@@ -230,6 +282,17 @@ TEST_F(Package, WhatIsNotKnownIsNamedWithItsPlace) {
               HasSubstr("expected torchscript or onnx"));
   EXPECT_THAT(mistake("state_dict", "inputs:\n", "inputs:\n- {id: more, axes: []}\n"),
               HasSubstr("2 inputs, expected one"));
+}
+
+TEST_F(Package, ChecksumsOfItsFilesAreVerified) {
+  copy("masks");
+  const std::string sum = io::sha256(read_file(path_ + "/weights.pt"));
+  change("source: weights.pt", "source: weights.pt\n    sha256: " + sum);
+  EXPECT_NO_THROW(load());
+  std::ofstream(path_ + "/weights.pt", std::ios::app) << "more";
+  EXPECT_THAT(error(),
+              testing::AllOf(testing::HasSubstr("weights.pt: its SHA-256 is "),
+                             testing::HasSubstr("expected " + sum)));
 }
 
 TEST_F(Package, OnnxThatDoesNotFitItsDescriptionIsAnError) {

@@ -58,6 +58,10 @@ TEST(UnpackedArchive, RefusesWhatIsHostile) {
   damaged[40] ^= 0x55;
   write_file(dir / "damaged.zip", damaged);
   EXPECT_NE(refused(dir / "damaged.zip").find("damaged"), std::string::npos);
+  std::string other = read_file(archive_of(dir, {{"a", "1"}}));
+  other[other.rfind("PK\1\2") + 16] ^= 0x55;  // of the checksum
+  write_file(dir / "other.zip", other);
+  EXPECT_NE(refused(dir / "other.zip").find("its CRC-32 is 83dcefb7, expected"), std::string::npos);
   write_file(dir / "cut.zip", damaged.substr(0, damaged.size() - 8));
   EXPECT_NE(refused(dir / "cut.zip").find("cut"), std::string::npos);
 }

@@ -193,6 +193,41 @@ TEST(ScriptModule, IsWholeInACheckpoint) {
     expect_whole_in_a_checkpoint(std::string("/torchscript/") + stem);
 }
 
+/// The results of a network of several heads train as PyTorch trains them, in the order of heads.
+TEST(ExportedModel, ItsResultsAreHeads) {
+  ExportedCase it(test::golden_folder() + "/exported/dict");
+  it.node.set("deep_supervision", config::Node::make_boolean(false));
+  it.node.set("heads",
+              config::parse_value("{edge: {out_channels: 3}, mask: {out_channels: 2}}", {}));
+  const auto model = make<nn::Model>(it.node);
+  EXPECT_EQ(model->output_names(), (std::vector<std::string>{"edge", "mask"}));
+  EXPECT_EQ(model->out_channels(), 3);
+  model->train();
+  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(1e-2).momentum(0.9));
+  const at::Tensor curve = it.tensors.at("curve"), batches = it.tensors.at("batches");
+  for (int64_t step = 0; step < curve.numel(); ++step) {
+    optimizer.zero_grad();
+    const auto outputs = model->all(batches[step % 4]);
+    ASSERT_EQ(outputs.size(), 2U);
+    const at::Tensor loss = (outputs[0] - it.tensors.at("goal.1")).square().mean() +
+                            (outputs[1] - it.tensors.at("goal.0")).square().mean();
+    loss.backward();
+    optimizer.step();
+    ASSERT_NEAR(loss.item<double>(), curve[step].item<double>(), 1e-3 * curve[0].item<double>())
+        << "step " << step;
+  }
+  const auto mistake = [&](const std::string& heads) {
+    it.node.set("heads", config::parse_value(heads, {}));
+    return message_of<ConfigError>([&] { make<nn::Model>(it.node); });
+  };
+  EXPECT_NE(
+      mistake("{edgy: {out_channels: 3}}").find("no result 'edgy', expected one of mask, edge"),
+      std::string::npos);
+  EXPECT_NE(mistake("{edge: {out_channels: 2}}").find("model.heads.edge.out_channels: 2"),
+            std::string::npos);
+  EXPECT_NE(mistake("{edge: {}}").find("out_channels"), std::string::npos);
+}
+
 TEST(ExportedModel, AUsersMistakeNamesTheChoice) {
   ExportedCase it(test::golden_folder() + "/exported/dict");
   it.node.set("output", config::Node::make_string("edgy"));

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/strings.h"
 #include "data/transforms/per_key.h"
@@ -38,6 +39,30 @@ void expect_axis_names(const Axes& axes) {
     if (std::find(known.begin(), known.end(), axis) == known.end())
       throw ConfigError("axes: '" + axis + "', expected batch, channel, z, y, x");
   }
+}
+
+void expect_reference(const std::optional<std::string>& name) {
+  if (name && *name != "input")
+    throw ConfigError("reference_tensor: '" + printable(*name) + "', expected input or null");
+}
+/// The tensor that statistics over `dims` are of: the input where `name` is given, else the image.
+/// Throws: DataError for an input that is not known or does not fit.
+const at::Tensor& reference_of(const std::optional<std::string>& name,
+                               const at::Tensor& image,
+                               const at::Tensor& input,
+                               const std::vector<int64_t>& dims) {
+  if (!name) return image;
+  if (!input.defined() || input.dim() != image.dim())
+    throw DataError("reference_tensor: the unprocessed image is not known here");
+  for (int64_t d = 0; d < image.dim(); ++d) {
+    if (image.size(d) == input.size(d) || std::find(dims.begin(), dims.end(), d) != dims.end())
+      continue;
+    throw DataError(fmt::format(
+        "reference_tensor: ({}), expected ({}) along the axes that are not taken together",
+        fmt::join(input.sizes(), ","),
+        fmt::join(image.sizes(), ",")));
+  }
+  return input;
 }
 
 /// Numbers, one or one for each channel, shaped to broadcast over an image.
@@ -234,38 +259,78 @@ struct ZeroMeanUnitVarianceOperation {
   }
 };
 
+struct ScaleMeanVarianceOperation {
+  Axes axes;
+  double eps = 1e-6;
+  std::optional<std::string> reference_tensor;
+  template <class V>
+  void visit(V& v) {
+    v("axes", axes, "axes whose values are taken together; null: all");
+    v("eps", eps, "is added to deviations");
+    v("reference_tensor", reference_tensor, "whose mean and deviation are taken over: input");
+  }
+  void check() const {
+    expect_axis_names(axes);
+    expect_reference(reference_tensor);
+  }
+  at::Tensor operator()(const at::Tensor& image, const at::Tensor& input) const {
+    const auto dims = dims_by_name(axes, image.dim());
+    const at::Tensor exact = image.to(at::kDouble);
+    const at::Tensor reference = reference_of(reference_tensor, image, input, dims).to(at::kDouble);
+    const auto deviation = [&](const at::Tensor& values) {
+      return values.std(dims, /*unbiased=*/false, true) + eps;
+    };
+    return ((exact - exact.mean(dims, true)) / deviation(exact) * deviation(reference) +
+            reference.mean(dims, true))
+        .to(at::kFloat);
+  }
+};
+
 struct ScaleRangeOperation {
   Axes axes;
   double min_percentile = 0, max_percentile = 100, eps = 1e-6;
+  std::optional<std::string> reference_tensor;
   template <class V>
   void visit(V& v) {
     v("axes", axes, "axes whose values are scaled together; null: all");
     v("min_percentile", min_percentile, "what becomes 0", 0, 100);
     v("max_percentile", max_percentile, "what becomes 1", 0, 100);
     v("eps", eps, "is added to the range");
-    v("reference_tensor", config::Unused{}, "the tensor itself");
+    v("reference_tensor",
+      reference_tensor,
+      "whose percentiles count: input, the unprocessed image; null: the tensor's own");
   }
   void check() const {
     expect_axis_names(axes);
+    expect_reference(reference_tensor);
     if (min_percentile >= max_percentile)
       throw ConfigError("expected min_percentile below max_percentile");
   }
-  at::Tensor operator()(const at::Tensor& image) const {
+  at::Tensor operator()(const at::Tensor& image, const at::Tensor& input) const {
     const auto dims = dims_by_name(axes, image.dim());
-    const at::Tensor low = quantile_over(image, dims, min_percentile, false);
-    const at::Tensor high = quantile_over(image, dims, max_percentile, false);
+    const at::Tensor& reference = reference_of(reference_tensor, image, input, dims);
+    const at::Tensor low = quantile_over(reference, dims, min_percentile, false);
+    const at::Tensor high = quantile_over(reference, dims, max_percentile, false);
     return (image - low) / (high - low + eps);
   }
 };
 
+using Operate = std::function<at::Tensor(const at::Tensor& image, const at::Tensor& input)>;
+
 struct BioimageioOperation {
-  std::function<at::Tensor(const at::Tensor&)> apply;
-  bool is_pointwise;
+  Operate apply;
+  bool is_pointwise, takes_input;
 };
 
 template <class Operation>
 BioimageioOperation operation_by(const config::Node& kwargs) {
-  return {config::parse<Operation>(kwargs), IsPointwise<Operation>::value};
+  const auto operation = config::parse<Operation>(kwargs);
+  if constexpr (std::is_invocable_v<Operation, at::Tensor, at::Tensor>)
+    return {operation, false, operation.reference_tensor.has_value()};
+  else
+    return {[operation](const at::Tensor& image, const at::Tensor&) { return operation(image); },
+            IsPointwise<Operation>::value,
+            false};
 }
 
 BioimageioOperation operation_of(const config::Node& node) {
@@ -278,6 +343,7 @@ BioimageioOperation operation_of(const config::Node& node) {
       {"softmax", operation_by<SoftmaxOperation>},
       {"fixed_zero_mean_unit_variance", operation_by<FixedZeroMeanUnitVarianceOperation>},
       {"zero_mean_unit_variance", operation_by<ZeroMeanUnitVarianceOperation>},
+      {"scale_mean_variance", operation_by<ScaleMeanVarianceOperation>},
       {"scale_range", operation_by<ScaleRangeOperation>}};
   const auto id = node.get<std::string>("id");
   if (const auto found = known.find(id); found != known.end()) {
@@ -301,10 +367,10 @@ struct BioimageioProcessingd : KeyOptions {
     v("operations", operations, "preprocessing of bioimage.io's model description 0.5");
   }
   void check() const { all_ = std::make_shared<const BioimageioOperations>(operations); }
-  at::Tensor operator()(const at::Tensor& image) const { return (*all_)(image); }
+  at::Tensor operator()(const at::Tensor& image) const { return (*all_)(image, image); }
   RowChange by_rows(const Scan&) const {
     if (!all_->are_pointwise()) return {};
-    return [this](const at::Tensor& rows) { return (*all_)(rows); };
+    return [this](const at::Tensor& rows) { return (*all_)(rows, {}); };
   }
 
  private:
@@ -320,12 +386,14 @@ BioimageioOperations::BioimageioOperations(const config::Node& list) {
     const BioimageioOperation operation = operation_of(node);
     operations_.push_back(operation.apply);
     are_pointwise_ = are_pointwise_ && operation.is_pointwise;
+    take_input_ = take_input_ || operation.takes_input;
   }
 }
 
-at::Tensor BioimageioOperations::operator()(const at::Tensor& image) const {
+at::Tensor BioimageioOperations::operator()(const at::Tensor& image,
+                                            const at::Tensor& input) const {
   at::Tensor changed = image;
-  for (const auto& operation : operations_) changed = operation(changed);
+  for (const auto& operation : operations_) changed = operation(changed, input);
   return changed.contiguous();
 }
 

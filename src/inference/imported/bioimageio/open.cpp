@@ -16,10 +16,13 @@
 #include "data/image_tensor.h"
 #include "data/transforms/intensity/bioimageio.h"
 #include "device/error.h"
+#include "inference/decoder.h"
+#include "inference/imported/bioimageio/objects.h"
 #include "inference/imported/bioimageio/package.h"
 #include "inference/imported/bundle.h"
 #include "inference/imported/onnx.h"
 #include "inference/imported/torchscript.h"
+#include "inference/postprocess.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 #include "io/npy.h"
@@ -78,19 +81,22 @@ ImportedModel open_weights(const Package& package) {
                              fmt::join(found, ", ")));
 }
 
-/// Lets a model take windows that are smaller than its least: they are filled up with zeros.
-void fill_up(ImportedModel& imported, const std::vector<int64_t>& least) {
+/// Lets a model take windows of any size: they are filled up with zeros to the next that it takes.
+void fill_up(ImportedModel& imported,
+             const std::vector<int64_t>& least,
+             const std::vector<int64_t>& step) {
   imported.torchscript = nullptr;
   imported.onnx = nullptr;
-  imported.forward = [least, run = std::move(imported.forward)](const at::Tensor& windows) {
+  imported.forward = [least, step, run = std::move(imported.forward)](const at::Tensor& windows) {
     std::vector<int64_t> more;  // the last axis first
-    bool is_large = true;
+    bool fits = true;
     for (std::size_t d = least.size(); d-- > 0;) {
-      const int64_t missing = least[d] - windows.size(static_cast<int64_t>(d) + 2);
-      is_large = is_large && missing <= 0;
-      more.insert(more.end(), {0, std::max<int64_t>(0, missing)});
+      const int64_t size = windows.size(static_cast<int64_t>(d) + 2);
+      const int64_t steps = std::max<int64_t>(0, (size - least[d] + step[d] - 1) / step[d]);
+      more.insert(more.end(), {0, least[d] + steps * step[d] - size});
+      fits = fits && more.back() == 0;
     }
-    if (is_large) return run(windows);
+    if (fits) return run(windows);
     std::vector<at::Tensor> outputs = run(at::constant_pad_nd(windows, more));
     for (at::Tensor& output : outputs) {
       for (int64_t d = 2; d < windows.dim(); ++d) output = output.narrow(d, 0, windows.size(d));
@@ -99,14 +105,37 @@ void fill_up(ImportedModel& imported, const std::vector<int64_t>& least) {
   };
 }
 
-/// What windows the model takes.
+/// Repeats each value of a smaller output, so that every voxel of a window has one.
+void enlarge(ImportedModel& imported, const std::vector<int64_t>& times) {
+  imported.torchscript = nullptr;
+  imported.onnx = nullptr;
+  imported.forward = [times, run = std::move(imported.forward)](const at::Tensor& windows) {
+    std::vector<at::Tensor> outputs = run(windows);
+    for (at::Tensor& output : outputs) {
+      for (std::size_t d = 0; d < times.size(); ++d) {
+        const auto dim = static_cast<int64_t>(d) + 2;
+        if (times[d] > 1) output = output.repeat_interleave(times[d], dim);
+        if (output.dim() != windows.dim() || output.size(dim) < windows.size(dim)) {
+          throw DataError(fmt::format("it returns ({}), expected one value for {} voxels",
+                                      fmt::join(output.sizes(), ","),
+                                      fmt::join(times, "x")));
+        }
+        output = output.narrow(dim, 0, windows.size(dim));
+      }
+    }
+    return outputs;
+  };
+}
+
+/// What windows the model takes. `grid`: of objects, as PackageObjects; empty: values.
 void set_windows(ImportedModel& imported,
                  const PackageTensor& input,
                  const PackageTensor& output,
-                 const std::string& own) {
+                 const std::string& own,
+                 const std::vector<int64_t>& grid) {
   const std::string letters = own.substr(2);
   const int64_t usual = letters.size() == 3 ? 96 : 256;
-  std::vector<int64_t> divisor, least, window;
+  std::vector<int64_t> divisor, least, window, times;
   std::vector<double> overlap;
   bool is_free = true, is_large = false;
   for (const char letter : letters) {
@@ -133,11 +162,13 @@ void set_windows(ImportedModel& imported,
             ? of_output->size
             : static_cast<int64_t>(static_cast<double>(window.back()) * of_output->scale +
                                    of_output->offset);
-    if (size != window.back()) {
+    const bool is_part = size > 0 && of_output->offset == 0 && window.back() % size == 0;
+    times.push_back(grid.empty() ? is_part ? window.back() / size : 1 : grid[times.size()]);
+    if (size * times.back() != window.back() && grid.empty()) {
       refuse_package(
           *of_output->node,
           fmt::format("the output has {} voxels along {}, the input {}; expected a model "
-                      "that gives each voxel a value",
+                      "that gives each voxel, or each n voxels, a value",
                       size,
                       letter,
                       window.back()));
@@ -145,21 +176,35 @@ void set_windows(ImportedModel& imported,
     overlap.push_back(std::clamp(
         2 * static_cast<double>(of_output->halo) / static_cast<double>(window.back()), 0.25, 0.9));
   }
+  const bool has_parts = *std::max_element(times.begin(), times.end()) > 1;
+  if (has_parts) enlarge(imported, times);
+  const bool is_whole = has_parts && !grid.empty();  // windows would not begin on the grid
+  if (is_whole && !is_free) {
+    refuse_package(
+        *input.node,
+        "objects of a grid from images of one size, expected sides of min + n step where "
+        "the step divides the least");
+  }
   if (!is_free) {
     imported.window = window;
   } else {
     imported.divisor = divisor;
-    if (least != divisor) fill_up(imported, least);
+    if (least != divisor || is_whole) fill_up(imported, least, divisor);
   }
   Node args = Node::make_map();
   args.set("overlap", Node::make_list(overlap));
   args.set("mode", Node::make_string("gaussian"));
   if (is_large) args.set("roi_size", Node::make_list(window));
+  if (is_whole) args.set("roi_size", Node::make_list(std::vector<int64_t>(window.size(), 0)));
   imported.config.find("task")->set("inference_args", std::move(args));
 }
 
 /// What the model's output is, by the operations at its end: masks, classes, or values.
-void set_output(Node& task, const PackageTensor& output) {
+void set_output(Node& task, const PackageTensor& output, const PackageObjects& objects) {
+  if (!objects.decoder.is_null()) {
+    task.set("decoder", objects.decoder);
+    return;
+  }
   std::vector<std::string> ids;
   for (const Node& operation : output.operations.list) {
     const auto id = operation.get<std::string>("id");
@@ -198,7 +243,8 @@ struct Tolerance {
 std::string failure_of_test(const Package& package,
                             const ImportedModel& imported,
                             const PackageTensor& input,
-                            const PackageTensor& output) {
+                            const PackageTensor& output,
+                            const PackageObjects& objects) {
   if (input.test.empty() || output.test.empty())
     return "its test image, or the output for that, is not in the package: it was not tried";
   const auto read = [&](const PackageTensor& tensor) {
@@ -208,10 +254,15 @@ std::string failure_of_test(const Package& package,
   };
   try {
     const c10::InferenceMode inference_mode;
-    const at::Tensor image = data::BioimageioOperations(input.operations)(read(input));
-    const at::Tensor made = data::BioimageioOperations(output.operations)(
-        imported.forward(image.unsqueeze(0)).at(0)[0]);
-    const at::Tensor expected = read(output);
+    const at::Tensor raw = read(input);
+    const at::Tensor image = data::BioimageioOperations(input.operations)(raw, raw);
+    Result result;
+    result.values = imported.forward(image.unsqueeze(0)).at(0)[0];
+    if (objects.decoder.is_null())
+      result.values = data::BioimageioOperations(output.operations)(result.values, raw);
+    else
+      apply_all(make<Decoder>(objects.decoder)->steps("labels"), result);
+    const at::Tensor made = result.values.to(at::kFloat), expected = read(output);
     if (made.sizes() != expected.sizes()) {
       return fmt::format("its test image gives ({}), its test output is ({})",
                          fmt::join(made.sizes(), ","),
@@ -246,7 +297,9 @@ ImportedModel open_bioimageio(const std::string& path) {
   const AxisOrder in(input), out(output);
   if (in.spatial_dims() != out.spatial_dims())
     refuse_package(*output.node, "the output has other axes of space than the input");
-  const data::BioimageioOperations before(input.operations), after(output.operations);  // known?
+  const PackageObjects objects = objects_of(output, in.spatial_dims());
+  const data::BioimageioOperations before(input.operations);  // known?
+  if (objects.decoder.is_null()) const data::BioimageioOperations after(output.operations);
   ImportedModel imported = open_weights(package);
   imported.spatial_dims = in.spatial_dims();
   const PackageAxis* channel = input.find('c');
@@ -277,7 +330,7 @@ ImportedModel open_bioimageio(const std::string& path) {
   const std::string x_key = "raw", y_key = output.id == x_key ? "output" : printable(output.id);
   task.set("x_key", Node::make_string(x_key));
   task.set("y_key", Node::make_string(y_key));
-  set_output(task, output);
+  set_output(task, output, objects);
   Node load = Node::make_map(), process = Node::make_map();
   load.set("_target_", Node::make_string("LoadImaged"));
   load.set("keys", Node::make_list(std::vector<std::string>{x_key, y_key}));
@@ -294,13 +347,13 @@ ImportedModel open_bioimageio(const std::string& path) {
   imported.config = Node::make_map();
   imported.config.set("task", std::move(task));
   imported.config.set("data", std::move(data));
-  set_windows(imported, input, output, in.own());
+  set_windows(imported, input, output, in.own(), objects.grid);
 
   const std::size_t outputs = package.root().at("outputs").list.size();
   if (outputs > 1)
     log::warn(
         "{}: {} outputs, of which the first is predicted: {}", path, outputs, printable(output.id));
-  const std::string failure = failure_of_test(package, imported, input, output);
+  const std::string failure = failure_of_test(package, imported, input, output, objects);
   if (failure.empty())
     log::info("{}: its test image gives its test output", path);
   else

@@ -43,9 +43,20 @@ void remove_key(Node& map, const char* key) {
       all.end());
 }
 
-void expect_own(const PackageTensor& tensor, const Node& reference) {
-  if (reference.is_null() || reference.as<std::string>() == tensor.id) return;
-  refuse_package(reference, "values of another tensor, expected those of the tensor itself");
+/// Names the tensor whose values count as BioimageioOperations does: `input`, the unprocessed one;
+/// no key: the tensor itself.
+void name_reference(const PackageTensor& tensor, const PackageTensor* input, Node& kwargs) {
+  Node* const reference = kwargs.find_direct("reference_tensor");
+  if (reference == nullptr) return;
+  const auto id = reference->is_null() ? tensor.id : reference->as<std::string>();
+  const bool is_own = id == tensor.id;
+  const std::string& of_input = input == nullptr ? tensor.id : input->id;
+  if (!is_own && id != of_input)
+    refuse_package(*reference, "'" + printable(id) + "', expected the input: '" + of_input + "'");
+  if (reference->is_null() || (is_own && input != nullptr))
+    remove_key(kwargs, "reference_tensor");
+  else
+    *reference = Node::make_string("input");
 }
 
 void rename_axes(PackageTensor& tensor, Node& kwargs) {
@@ -62,8 +73,6 @@ void rename_axes(PackageTensor& tensor, Node& kwargs) {
   if (Node* axes = kwargs.find_direct("axes"); axes != nullptr && !axes->is_null()) {
     for (Node& axis : axes->list) rename(axis);
   }
-  if (const Node* reference = kwargs.find_direct("reference_tensor"))
-    expect_own(tensor, *reference);
 }
 
 }  // namespace
@@ -90,6 +99,7 @@ Package::Package(const std::string& path) {
     refuse_package(root_.at("format_version"), "'" + printable(version) + "', expected 0.4 or 0.5");
   }
   expect_different_names();
+  expect_checksums(root_);
 }
 
 std::string Package::path_of(const Node& source) const {
@@ -141,7 +151,7 @@ PackageTensor Package::tensor(const Node& node, const PackageTensor* input) cons
   const Node* steps = node.find_direct(is_input ? "preprocessing" : "postprocessing");
   if (steps != nullptr && steps->is_map()) refuse_package(*steps, "expected a list");
   if (steps != nullptr) {
-    for (const Node& step : steps->list) add_operation(tensor, step);
+    for (const Node& step : steps->list) add_operation(tensor, step, input);
   }
   const Node* test = nullptr;
   if (is_old_) {
@@ -262,7 +272,9 @@ void Package::read_old_axes(PackageTensor& tensor, bool is_input) {
   }
 }
 
-void Package::add_operation(PackageTensor& tensor, const Node& step) const {
+void Package::add_operation(PackageTensor& tensor,
+                            const Node& step,
+                            const PackageTensor* input) const {
   Node copy = step;
   if (!is_old_) {
     if (Node* kwargs = copy.find_direct("kwargs")) rename_axes(tensor, *kwargs);
@@ -308,8 +320,8 @@ void Package::add_operation(PackageTensor& tensor, const Node& step) const {
     if (!axes.empty() && !is_fixed && id != "scale_linear")
       kwargs.set("axes", Node::make_list(axes));
     copy.set("kwargs", kwargs);
-    if (Node* reference = copy.find("kwargs.reference_tensor")) expect_own(tensor, *reference);
   }
+  if (Node* kwargs = copy.find_direct("kwargs")) name_reference(tensor, input, *kwargs);
   tensor.operations.list.push_back(std::move(copy));
 }
 

@@ -43,7 +43,8 @@ struct PackageTensor {
 /// The description and the files beside it.
 class Package {
  public:
-  /// Reads the description of a folder, or the file itself. Throws: ConfigError, DataError.
+  /// Reads the description of a folder, or the file itself, and checks the files by their sha256.
+  /// Throws: ConfigError, DataError.
   explicit Package(const std::string& path);
   const config::Node& root() const { return root_; }
   const std::string& file() const { return file_; }
@@ -58,11 +59,14 @@ class Package {
 
  private:
   void expect_different_names() const;
+  void expect_checksums(const config::Node& node) const;
   PackageTensor tensor(const config::Node& node, const PackageTensor* input) const;
   static void read_axes(PackageTensor& tensor, const PackageTensor* input);
   static void refer(const PackageTensor& tensor, PackageAxis& axis, const config::Node& reference);
   static void read_old_axes(PackageTensor& tensor, bool is_input);
-  void add_operation(PackageTensor& tensor, const config::Node& step) const;
+  void add_operation(PackageTensor& tensor,
+                     const config::Node& step,
+                     const PackageTensor* input) const;
 
   std::string file_;
   std::filesystem::path folder_;
