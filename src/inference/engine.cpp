@@ -16,13 +16,8 @@
 #include "base/log.h"
 #include "base/warn_once.h"
 #include "device/backend.h"
-#include "device/convolution.h"
 #include "device/error.h"
-#include "export/compile.h"
 #include "inference/engines/entry.h"
-#include "nn/flop_counter.h"
-#include "ops/conv/constant_weights.h"
-#include "ops/conv/winograd/winograd.h"
 
 namespace cytra::inference {
 namespace {
@@ -252,32 +247,6 @@ std::vector<std::string> candidates(const EngineModel& model, const EngineOption
   return names;
 }
 
-/// Whether eager is faster on a CPU than OpenVINO, which has direct convolutions alone and is
-/// otherwise faster: whether Winograd's spare enough of the multiplications of a window.
-bool is_eager_faster(const EngineModel& model,
-                     const EngineOptions& options,
-                     const Tensor& example) {
-  constexpr double kLeast = 0.4;  // of all; measured: docs/benchmarks.md, "inference"
-  if (!model.device.is_cpu() || precision_of(options).compute != at::kFloat ||
-      options.quantization != "none" || model.torchscript ||
-      model.onnx ||  // they have others' convolutions
-      device::conv_algorithm() == device::ConvAlgorithm::direct)
-    return false;
-  const c10::InferenceMode inference_mode;
-  ops::ConstantWeights weights;
-  const ops::ConstantWeights::Scope constant(weights);
-  const double before = ops::cpu::spared_multiplications();
-  const nn::Flops all =
-      nn::count_flops([&] { forward_with(model, precision_of(options), example.narrow(0, 0, 1)); });
-  const double spared = 2 * (ops::cpu::spared_multiplications() - before) /
-                        std::max<double>(1, static_cast<double>(all.forward));
-  if (spared < kLeast) return false;
-  log::info("{}: eager, float32; Winograd's convolutions spare {:.0f} % of the multiplications",
-            model.name,
-            100 * spared);
-  return true;
-}
-
 }  // namespace
 
 const std::vector<std::string>& engine_names() {
@@ -303,7 +272,8 @@ void EngineOptions::check() const {
                     quantizing_engine(*this),
                     backend));
   }
-  exporting::expect_fusion_strategy(fusion_strategy);
+  for (const auto& [name, entry] : engine_entries())
+    if (entry.check != nullptr) entry.check(*this);
   if (device::precision_of(precision).compute == at::kDouble) {
     throw ConfigError(fmt::format(
         "trainer.precision={}: models are run in float32, bfloat16 or float16; use 32, bf16 or 16",
@@ -366,8 +336,11 @@ std::unique_ptr<Engine> make_engine(const EngineModel& model,
                                     const Tensor& example) {
   expect_engine(options, model.device);
   const std::vector<std::string> names = candidates(model, options);
-  if (names.size() > 1 && is_eager_faster(model, options, example))
-    return attempt("eager", model, options, example);
+  for (const std::string& name : names) {
+    const EngineEntry& entry = engine_entries().at(name);
+    if (names.size() > 1 && entry.is_best != nullptr && entry.is_best(model, options, example))
+      return attempt(name, model, options, example);
+  }
   for (const std::string& name : names) {
     if (name == "eager" && options.quantization == "none")
       return attempt(name, model, options, example);

@@ -2,10 +2,15 @@
 #include <optional>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include "base/log.h"
+#include "device/convolution.h"
 #include "inference/engines/entry.h"
+#include "nn/flop_counter.h"
 #include "ops/conv/constant_weights.h"
+#include "ops/conv/winograd/winograd.h"
 #include "ops/linear/int8_weights.h"
 
 namespace cytra::inference {
@@ -53,6 +58,30 @@ int rank_eager(const EngineModel&, const EngineOptions&) {
   return 1;
 }
 
+/// Whether eager is faster on a CPU than OpenVINO, which has direct convolutions alone and is
+/// otherwise faster: whether Winograd's spare enough of the multiplications of a window.
+bool is_eager_best(const EngineModel& model, const EngineOptions& options, const Tensor& example) {
+  constexpr double kLeast = 0.4;  // of all; measured: docs/benchmarks.md, "inference"
+  if (!model.device.is_cpu() || precision_of(options).compute != at::kFloat ||
+      options.quantization != "none" || model.torchscript ||
+      model.onnx ||  // they have others' convolutions
+      device::conv_algorithm() == device::ConvAlgorithm::direct)
+    return false;
+  const c10::InferenceMode inference_mode;
+  ops::ConstantWeights weights;
+  const ops::ConstantWeights::Scope constant(weights);
+  const double before = ops::cpu::spared_multiplications();
+  const nn::Flops all =
+      nn::count_flops([&] { forward_with(model, precision_of(options), example.narrow(0, 0, 1)); });
+  const double spared = 2 * (ops::cpu::spared_multiplications() - before) /
+                        std::max<double>(1, static_cast<double>(all.forward));
+  if (spared < kLeast) return false;
+  log::info("{}: eager, float32; Winograd's convolutions spare {:.0f} % of the multiplications",
+            model.name,
+            100 * spared);
+  return true;
+}
+
 std::unique_ptr<FixedEngine> make_eager(const EngineModel& model,
                                         const EngineOptions& options,
                                         const Tensor& example) {
@@ -65,7 +94,7 @@ std::unique_ptr<FixedEngine> make_eager(const EngineModel& model,
   return engine;
 }
 
-const bool added_eager = add_engine("eager", {rank_eager, make_eager});
+const bool added_eager = add_engine("eager", {rank_eager, make_eager, is_eager_best});
 
 }  // namespace
 }  // namespace cytra::inference

@@ -41,6 +41,12 @@ struct EngineEntry {
   std::unique_ptr<FixedEngine> (*make)(const EngineModel& model,
                                        const EngineOptions& options,
                                        const Tensor& example);
+  /// Whether the engine is the fastest for these windows, whatever its rank; null: its rank says.
+  bool (*is_best)(const EngineModel& model,
+                  const EngineOptions& options,
+                  const Tensor& example) = nullptr;
+  /// Throws: ConfigError for values of its own options that it does not know; null: it has none.
+  void (*check)(const EngineOptions& options) = nullptr;
 };
 std::map<std::string, EngineEntry>& engine_entries();
 

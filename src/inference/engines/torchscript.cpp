@@ -34,13 +34,18 @@ int rank_torchscript(const EngineModel& model, const EngineOptions& options) {
   return device::is_accelerator(model.device) && options.compile_model ? 10 : 0;
 }
 
+void check_torchscript(const EngineOptions& options) {
+  exporting::expect_fusion_strategy(options.fusion_strategy);
+}
+
 std::unique_ptr<FixedEngine> make_torchscript(const EngineModel& model,
                                               const EngineOptions& options,
                                               const Tensor& example) {
   return std::make_unique<TorchScript>(model, options, example);
 }
 
-const bool added_torchscript = add_engine("torchscript", {rank_torchscript, make_torchscript});
+const bool added_torchscript =
+    add_engine("torchscript", {rank_torchscript, make_torchscript, nullptr, check_torchscript});
 
 }  // namespace
 

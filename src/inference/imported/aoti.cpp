@@ -17,6 +17,7 @@
 #include "config/json.h"
 #include "device/error.h"
 #include "inference/imported/complete.h"
+#include "inference/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/weights/archive.h"
 #include "nn/script/message.h"
@@ -196,5 +197,10 @@ ImportedModel open_aoti(const std::string& path) {
   };
   return imported;
 }
+
+static LoadedModel load_aoti(const std::string& path, const std::optional<std::string>& config) {
+  return complete(path, open_aoti(path), config);
+}
+static const bool is_aoti_added = add_model_kind(io::ModelKind::aoti, {load_aoti});
 
 }  // namespace cytra::inference

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "inference/engines/openvino.h"
+#include "inference/imported/complete.h"
+#include "inference/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 
@@ -39,5 +41,10 @@ ImportedModel open_onnx(const std::string& path) {
   };
   return imported;
 }
+
+static LoadedModel load_onnx(const std::string& path, const std::optional<std::string>& config) {
+  return complete(path, open_onnx(path), config);
+}
+static const bool is_onnx_added = add_model_kind(io::ModelKind::onnx, {load_onnx});
 
 }  // namespace cytra::inference

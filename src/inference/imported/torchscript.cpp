@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include "inference/imported/complete.h"
+#include "inference/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 #include "io/weights/archive.h"
@@ -61,5 +63,12 @@ ImportedModel open_torchscript(const std::string& path) {
   };
   return imported;
 }
+
+static LoadedModel load_torchscript(const std::string& path,
+                                    const std::optional<std::string>& config) {
+  return complete(path, open_torchscript(path), config);
+}
+static const bool is_torchscript_added =
+    add_model_kind(io::ModelKind::torchscript, {load_torchscript});
 
 }  // namespace cytra::inference
