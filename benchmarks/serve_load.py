@@ -169,7 +169,10 @@ def main():
     server = subprocess.Popen(options.command, stdout=subprocess.PIPE)
     try:
         told = json.loads(server.stdout.readline())
-        print(json.dumps(asyncio.run(Load(options, server.pid, told["url"], told["token"]).run())))
+        result = asyncio.run(Load(options, server.pid, told["url"], told["token"]).run())
+        print(json.dumps(result))
+        if result["wrong"] or (options.rate is None and set(result["statuses"]) != {"200"}):
+            raise SystemExit("answers were wrong, or missing")
     finally:
         server.terminate()
         server.wait()

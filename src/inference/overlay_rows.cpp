@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t kLargestSide = 2048;  // as in draw_overlay()
 
-/// Flattens (K,...) -> (...): the number of the last channel that is not 0.
+/// Flattens (K,...) -> (...): the number of the last channel that is not 0, in memory of its own.
 at::Tensor flattened(const at::Tensor& labels) {
-  if (labels.size(0) == 1) return labels[0].to(at::kInt);
+  if (labels.size(0) == 1) return labels[0].to(at::kInt, false, /*copy=*/true);
   std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);
   shape[0] = labels.size(0);
   const at::Tensor numbers = at::arange(1, labels.size(0) + 1, at::kInt).view(shape);

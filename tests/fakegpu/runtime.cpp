@@ -108,6 +108,7 @@ std::string where() {
     dl_find_object object;  // dladdr() reads all symbols of libtorch: half of a program's time
     if (_dl_find_object(a[i], &object) != 0) continue;
     std::string f = object.dlfo_link_map->l_name;
+    if (f.empty()) f = program_invocation_short_name;
     f = f.substr(f.rfind('/') + 1);
     if (f.find("libcytra") == std::string::npos && f.find("test_") == std::string::npos &&
         f.find("bench_") == std::string::npos)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_exported_training.py BIN REALDATA [SET ...]: trains exported networks on real images, by BIN/train and by PyTorch, from the same
-weights by the same batches, and compares the losses of all steps, the validation's and the weights at the end.
+weights by the same batches, and compares the losses of all steps and the validation's; how far the weights end apart is printed.
 
 pip install torch monai tifffile safetensors. REALDATA: a folder with StarDist's example images (stardist/, BSD-3) and the field of BPAE
 cells (bianb/, CC-BY). Losses are relative to the first.

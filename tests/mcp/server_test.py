@@ -110,8 +110,8 @@ def check_protocol(server):
     server.process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}}\n")
     server.send({"id": None, "method": "ping"})
     server.send({"method": "notifications/unknown"})
-    codes = [server.line(10)["error"]["code"] for _ in range(3)]
-    expect(codes == [-32700, -32600, -32600], codes)
+    refused = [server.line(10) for _ in range(3)]
+    expect([(one["error"]["code"], one["id"]) for one in refused] == [(-32700, None), (-32600, 1), (-32600, None)], refused)
     other = server.ask("tools/list", {"_meta": {**MODERN, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}})["error"]
     expect(other["code"] == -32022 and "2026-07-28" in other["data"]["supported"], other)
     found = server.ask("server/discover", {"_meta": MODERN})["result"]

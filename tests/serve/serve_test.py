@@ -33,10 +33,10 @@ def same_as_predict(model, server, checks):
     checks.expect((status, headers.get("content-type")) == (200, "image/png") and body == expected, "Accept: image/png")
 
 
-def preview(model, server, checks):
-    """The parts of /preview; page_test.py looks at the pictures."""
+def preview(model, server, checks, kinds):
+    """The parts of /preview, of a kind for each query; page_test.py looks at the pictures."""
     image = model.images[0]
-    for query, kind in [("", "probability"), ("&save=mask", "labels"), ("&save=entropy", "image")]:
+    for query, kind in kinds:
         status, headers, body = server.ask("POST", f"/preview?filename={image.name}{query}", image.read_bytes())
         message = email.message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
         parts = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in message.get_payload()}
@@ -236,7 +236,7 @@ def main():
     model.words = [eager]
     with Server(model, eager) as server:
         same_as_predict(model, server, checks)
-        preview(model, server, checks)
+        preview(model, server, checks, [("", "probability"), ("&save=mask", "labels"), ("&save=entropy", "image")])
         together(model, server, checks)
         mistakes(model, server, checks)
         tensors(model, server, checks)
@@ -246,6 +246,11 @@ def main():
         for image in model.images:
             status, _, body = server.ask("POST", f"/predict?filename={image.name}", image.read_bytes())
             checks.expect(body == open(model.predict(image)["prediction"], "rb").read(), f"{image.name}, the usual engine")
+    # Steps make objects: numbers, whose mask has no probability to be shown.
+    for steps, kinds in [("[{_target_: ConnectedComponents}]", [("", "labels"), ("&save=mask", "labels")]),
+                         ("[{_target_: Threshold}, {_target_: ConnectedComponents}]", [("&save=probability", "labels")])]:
+        with Server(model, f"predict.postprocess={steps}") as server:
+            preview(model, server, checks, kinds)
     starts(model, checks)
     return 1 if checks.failed else 0
 

@@ -99,8 +99,11 @@ HttpResponse Router::openapi() const {
         };
     for (const std::string& part : split(route.path, '/'))
       if (starts_with(part, "{")) add(part.substr(1, part.size() - 2), "path", "", true);
-    if (starts_with(route.path, "/predict")) {
-      for (const ImageParameter& own : kImageParameters) add(own.name, "query", own.help, false);
+    const bool is_preview = starts_with(route.path, "/preview");
+    if (is_preview || starts_with(route.path, "/predict")) {
+      for (const ImageParameter& own : kImageParameters)
+        if (!is_preview || own.is_of_preview) add(own.name, "query", own.help, false);
+      if (is_preview) add("plane", "query", "of a stack; the middle one by default", false);
       Node schema = Node::make_map(), type = Node::make_map(), content = Node::make_map(),
            body = Node::make_map();
       schema.set("type", text("string"));

@@ -12,6 +12,7 @@ namespace cytra::app {
 /// A parameter of a request for an image: its name, what it is, an example.
 struct ImageParameter {
   const char *name, *help, *example;
+  bool is_of_preview = true;  // which makes pictures, and no files
 };
 extern const std::vector<ImageParameter> kImageParameters;
 

@@ -27,7 +27,7 @@ constexpr const char* kPage = R"html(<!doctype html>
 <p id="error" role="alert"></p>
 <section id="result" hidden>
 <div class="controls">
-<label id="threshold_row">Threshold <input id="threshold" type="range" min="0" max="1" step="0.01"><output id="threshold_text"></output></label>
+<label id="threshold_row">Threshold <input id="threshold" type="range" min="0" max="1" step="any"><output id="threshold_text"></output></label>
 <label>Opacity <input id="opacity" type="range" min="0" max="1" step="0.05" value="0.5"></label>
 <label id="plane_row">Plane <input id="plane" type="range" min="0" step="1"><output id="plane_text"></output></label>
 </div>
@@ -76,53 +76,59 @@ let file = null;      // the image
 let shown = null;     // {about, image: ImageBitmap, result: ImageBitmap, values: its pixels}
 let running = null;   // AbortController of the request
 
-async function ask(path, body) {
+async function ask(path, body, signal) {
   const headers = by('token').value ? {Authorization: 'Bearer ' + by('token').value} : {};
-  const answer = await fetch(path, {method: 'POST', headers, body, signal: running?.signal});
+  const answer = await fetch(path, {method: 'POST', headers, body, signal});
   if (answer.ok) return answer;
   let text = await answer.text();
   try { text = JSON.parse(text).error; } catch { /* another server's words */ }
   throw new Error(text || `${answer.status} ${answer.statusText}`);
 }
 
-/// Does some work that may fail, and says which.
+/// Does some work that may fail, and says which. It is given up where another work begins.
 async function work(what, own) {
   running?.abort();
   const mine = running = new AbortController();
   by('error').textContent = '';
   by('status').textContent = what;
   try {
-    await own();
+    await own(mine.signal);
   } catch (error) {
     if (mine === running) by('error').textContent = error.message;
   }
   if (mine === running) by('status').textContent = '';
 }
 
-const list_models = () => work('', async () => {
-  const models = await (await ask('v2/repository/index')).json();
-  const ready = models.filter(model => model.state === 'READY');
-  by('model').replaceChildren(...ready.map(model => new Option(model.name, model.name)));
-  keep('token', by('token').value);
-});
+async function list_models() {
+  try {
+    const models = await (await ask('v2/repository/index')).json();
+    const ready = models.filter(model => model.state === 'READY');
+    by('model').replaceChildren(...ready.map(model => new Option(model.name, model.name)));
+    by('error').textContent = '';
+    keep('token', by('token').value);
+  } catch (error) {
+    by('error').textContent = error.message;
+  }
+}
 
-const query = more => new URLSearchParams({filename: file.name, ...more});
-const model_path = route => `${route}/${encodeURIComponent(by('model').value)}`;
+const query = (name, more) => new URLSearchParams({filename: name, ...more});
+const model_path = (route, model) => model ? `${route}/${encodeURIComponent(model)}` : route;
 const has_threshold = () => shown?.about.kind === 'probability';
 
 async function bitmap(blob) {
   return createImageBitmap(blob, {colorSpaceConversion: 'none', premultiplyAlpha: 'none'});
 }
 
-const predict = more => file && work(`${file.name} is predicted ...`, async () => {
-  const form = await (await ask(`${model_path('preview')}?${query(more)}`, file)).formData();
+const predict = more => file && work(`${file.name} is predicted ...`, async signal => {
+  const own = file, model = by('model').value;
+  const form = await (await ask(`${model_path('preview', model)}?${query(own.name, more)}`, own, signal)).formData();
   const about = JSON.parse(form.get('about'));
-  const result = await bitmap(form.get('result'));
+  const [image, result] = await Promise.all([bitmap(form.get('image')), bitmap(form.get('result'))]);
+  if (signal.aborted) return;
   const place = new OffscreenCanvas(result.width, result.height).getContext('2d');
   place.drawImage(result, 0, 0);
-  const is_new = shown?.file !== file || shown.model !== by('model').value;
-  shown = {about, result, file, model: by('model').value, image: await bitmap(form.get('image')),
-           values: place.getImageData(0, 0, result.width, result.height).data};
+  const is_new = shown?.file !== own || shown.model !== model;
+  shown = {about, result, file: own, model, image, values: place.getImageData(0, 0, result.width, result.height).data};
   if (is_new) by('threshold').value = about.threshold;
   by('plane').max = about.planes - 1;
   by('plane').value = about.plane;
@@ -181,13 +187,14 @@ function draw() {
   by('about').textContent = said;
 }
 
-const save = output => shown && work('The result is made ...', async () => {
-  const more = output === 'image' ? {format: by('format').value} : {output};
+const save = output => shown && work('The result is made ...', async signal => {
+  const {file: own, model} = shown, more = output === 'image' ? {format: by('format').value} : {output};
   if (has_threshold()) more.threshold = by('threshold').value;
-  const answer = await ask(`${model_path('predict')}?${query(more)}`, file);
+  const answer = await ask(`${model_path('predict', model)}?${query(own.name, more)}`, own, signal);
+  const name = /filename="(.*)"/.exec(answer.headers.get('content-disposition'))?.[1] ?? 'result';
   const link = document.createElement('a');
   link.href = URL.createObjectURL(await answer.blob());
-  link.download = /filename="(.*)"/.exec(answer.headers.get('content-disposition'))?.[1] ?? 'result';
+  link.download = new TextDecoder().decode(Uint8Array.from(name, letter => letter.charCodeAt(0)));  // heads are bytes
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 });

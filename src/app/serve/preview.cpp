@@ -54,20 +54,19 @@ class PreviewOutput final : public inference::ResultOutput {
     const int64_t count = rows.size(1);
     if (is_stack_) {
       if (plane_ >= next_ && plane_ < next_ + count)
-        kept_.push_back(
-            drawn(result, rows.slice(1, plane_ - next_, plane_ - next_ + 1)).select(1, 0));
+        keep(drawn(result, rows.slice(1, plane_ - next_, plane_ - next_ + 1))
+                 .select(1, 0)
+                 .slice(1, 0, {}, step_));
     } else {
       const int64_t first = (step_ - next_ % step_) % step_;
-      if (first < count) kept_.push_back(drawn(result, rows.slice(1, first, count, step_)));
-      background_->take(at::zeros({1, count, image_->shape[2]}, at::kInt));
+      if (first < count) keep(drawn(result, rows.slice(1, first, count, step_)));
+      background_->take(at::zeros({1, count, image_->shape[2]}, at::kByte));
     }
     next_ += count;
   }
 
   void finish(inference::ResultFiles&) override {
-    at::Tensor plane = at::cat(kept_, 1);
-    if (is_stack_) plane = plane.slice(1, 0, {}, step_);
-    plane = plane.slice(2, 0, {}, step_);
+    const at::Tensor plane = at::cat(kept_, 1);
     io::Image picture;
     if (is_stack_) {
       picture = inference::draw_overlay(image_->shown(plane_, 1).select(1, 0),
@@ -96,7 +95,8 @@ class PreviewOutput final : public inference::ResultOutput {
     const auto rank = image_->shape.size();
     is_stack_ = rank == 4;
     step_ = (std::max(image_->shape[rank - 1], image_->shape[rank - 2]) - 1) / kLargestPreview + 1;
-    if (form_ == "probability" && result.info().shape[0] == 1) {
+    if (form_ == "probability" && result.info().shape[0] == 1 &&
+        result.info().dtype == io::Dtype::f32) {
       kind_ = "probability";
     } else if (result.has_labels()) {
       kind_ = "labels";
@@ -112,6 +112,11 @@ class PreviewOutput final : public inference::ResultOutput {
                                   plane_,
                                   image_->shape[1]));
     }
+  }
+
+  /// Keeps each step_-th column, and none of the memory that the others are in.
+  void keep(const at::Tensor& rows) {
+    kept_.push_back(rows.slice(2, 0, {}, step_).clone(at::MemoryFormat::Contiguous));
   }
 
   /// Shape: (C,count,...) of the result -> (1,count,...) as it is kept.
@@ -163,12 +168,14 @@ class PreviewWork final : public ImageWork {
   Preview preview_;
 };
 
-/// Whether a wish for the probability can be fulfilled: masks that steps change have none.
+/// Whether a mask's probability can be shown in its place: masks that steps change have none.
 bool has_probability(ServedModel& model, ResultWish wish) {
   if (model.forms(wish.head).front() != "mask") return false;
   wish.form = "probability";
   try {
-    return model.prepared(wish)->predictor.windowed().model.out_channels == 1;
+    const auto prepared = model.prepared(wish);
+    return prepared->options.steps.empty() &&
+           prepared->predictor.windowed().model.out_channels == 1;
   } catch (const HttpError&) {
     return false;
   }
@@ -181,8 +188,7 @@ void preview_image(ServedModel& model,
                    Spool& spool) {
   std::vector<std::string> known{"plane"};
   for (const ImageParameter& parameter : kImageParameters)
-    if (parameter.name != std::string("output") && parameter.name != std::string("format"))
-      known.emplace_back(parameter.name);
+    if (parameter.is_of_preview) known.emplace_back(parameter.name);
   ImageRequest request = image_request_of(*exchange, known);
   request.file.format = "auto";
   int64_t plane = -1;

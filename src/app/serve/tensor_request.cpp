@@ -65,7 +65,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
   /// A part has ended; the last one makes the answer, and one that failed stops the others.
   void end(HttpResponse response) {
     if (response.status >= 400) {
-      exchange_->answer(std::move(response));
+      if (!is_stopped()) exchange_->answer(std::move(response));
       return stop();
     }
     {
@@ -91,6 +91,11 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     exchange_->on_end([self = weak_from_this()] {
       if (const auto own = self.lock()) own->stop();
     });
+  }
+  /// Parts that are ended for another one's failure have nothing to say.
+  bool is_stopped() {
+    const std::lock_guard lock(mutex_);
+    return is_stopped_;
   }
   /// Ends the parts that have not come to their end, and those that follow.
   void stop() {

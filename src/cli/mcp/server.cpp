@@ -146,7 +146,6 @@ class Server {
     };
     const Json message = Json::parse(line, keeps, false);
     if (message.is_discarded()) return refuse(Json(), {kNoJson, "the line is not JSON"});
-    if (is_deep) return refuse(Json(), {kNoRequest, "the JSON is nested too deep"});
     const Json none = Json::object(), &object = message.is_object() ? message : none;
     const Json id = object.value("id", Json()), method = object.value("method", Json());
     Json params = object.value("params", Json());
@@ -158,6 +157,7 @@ class Server {
           has_id ? id : Json(),
           {kNoRequest, "expected a request of JSON-RPC 2.0: jsonrpc, id, method, params"});
     }
+    if (is_deep) return refuse(id, {kNoRequest, "the JSON is nested too deep"});
     if (!has_id) {
       if (method == "notifications/cancelled") calls_.cancel(params.value("requestId", Json()));
       return;  // others need nothing to be done

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "io/image.h"
+#include "io/reader.h"
 
 namespace cytra::inference {
 

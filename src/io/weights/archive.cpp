@@ -97,9 +97,10 @@ ModelKind kind_of(const std::string& path) {
   if (begins_as_onnx(begin)) return ModelKind::onnx;
   if (!starts_with(begin, "PK\3\4")) return ModelKind::weights;
   return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
-    for (const auto& [name, content] : files) {
+    for (const auto& [name, content] : files)  // which may hold any of the others
       if (ends_with(name, "rdf.yaml") || ends_with(name, "bioimageio.yaml"))
         return ModelKind::bioimageio;
+    for (const auto& [name, content] : files) {
       if (ends_with(name, "/plans.json")) return ModelKind::nnunet;
       if (ends_with(name, "/constants.pkl")) return ModelKind::torchscript;
       if (name.find("/data/aotinductor/") != std::string::npos) return ModelKind::aoti;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -26,6 +27,8 @@ void ExportedSteps::run_steps(std::size_t begin,
       throw DataError(step.name + ": " + error.what());
     } catch (const Error&) {
       throw;
+    } catch (const std::logic_error&) {
+      throw;                                 // ours
     } catch (const std::exception& error) {  // torch's, or oneDNN's
       if (device::is_out_of_memory(error)) throw;
       throw DataError(
