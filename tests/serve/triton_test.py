@@ -83,6 +83,16 @@ def main():
         finally:
             shared_memory.destroy_shared_memory_region(region)
             shared_memory.destroy_shared_memory_region(result)
+        client.unload_model("last", headers=token())
+        index = client.get_model_repository_index(headers=token())[0]
+        checks.expect(index["state"] == "UNAVAILABLE" and not client.is_model_ready("last", headers=token()), f"unload_model: {index}")
+        client.load_model("last", headers=token())
+        checks.expect(client.is_model_ready("last", headers=token()), "load_model")
+        try:
+            client.load_model("last", headers=token(), config="{}")
+            checks.expect(False, "load_model with another configuration")
+        except http.InferenceServerException as error:
+            checks.expect("config" in str(error), f"load_model with another configuration: {error}")
         client.close()
     return 1 if checks.failed else 0
 
