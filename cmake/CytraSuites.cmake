@@ -6,7 +6,7 @@ if(NOT PROGRAM)
   function(cytra_suites target prefix label)
     set(include ${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake)
     file(GENERATE OUTPUT ${include} CONTENT
-      "set(PROGRAM $<TARGET_FILE:${target}>)\nset(PREFIX ${prefix})\nset(LABEL ${label})\ninclude(${CYTRA_SUITES})\n")
+      "set(PROGRAM [[$<TARGET_FILE:${target}>]])\nset(PREFIX ${prefix})\nset(LABEL ${label})\ninclude([[${CYTRA_SUITES}]])\n")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
   endfunction()
   return()

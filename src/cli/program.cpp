@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/end_process.h"
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/expect_threads.h"
@@ -390,9 +391,9 @@ int run(const Program& program, int argc, char** argv) {
       throw IoError(
           "stdout: not everything could be written, because the disk is full; the files of the run "
           "are in their places");
-    return code;
+    return end_process(code);
   } catch (const std::exception& error) {
-    return report(error);
+    return end_process(report(error));
   }
 }
 

@@ -120,9 +120,9 @@ def hint_of(text, part):
 
 def memory(programs, full, count, random):
     """The address space is limited, from too little for the program's libraries to enough."""
-    output, levels = programs.folder / "unlimited", 20 if full else 3
-    command = programs.train(output, "trainer.max_steps=2", "patch_shape=[512,512]", "model.filters=[16,32,32]",
-                             data=programs.samples(size=512), dims=2)
+    output, levels, side = programs.folder / "unlimited", *((20, 512) if full else (3, 256))
+    command = programs.train(output, "trainer.max_steps=2", f"patch_shape=[{side},{side}]", "model.filters=[16,32,32]",
+                             data=programs.samples(size=side), dims=2)
     command.remove("patch_shape=[32,32]")
     process = start(command)
     most = 0
