@@ -350,8 +350,9 @@ Tensor Tensor::logit(std::optional<double> eps) const {
   return each(within, real(scalar_type()), [](auto x) { return std::log(x / (1 - x)); });
 }
 Tensor special_entr(const Tensor& x) {
-  return each(x, real(x.scalar_type()), [](auto p) -> double {
-    return p > 0 ? -p * std::log(p) : p == 0 ? 0 : p < 0 ? -INFINITY : NAN;
+  return each(x, real(x.scalar_type()), [](auto value) {
+    const double p = value;
+    return p > 0 ? -p * std::log(p) : p == 0 ? 0.0 : p < 0 ? -INFINITY : NAN;
   });
 }
 
