@@ -34,6 +34,7 @@ add_library(cytra_openvino SHARED ${sources} ${CMAKE_SOURCE_DIR}/src/device/torc
 target_include_directories(cytra_openvino SYSTEM PRIVATE ${CYTRA_OPENVINO_INCLUDE})
 target_link_libraries(cytra_openvino PRIVATE cytra_io cytra_base cytra_flags cytra_torch ${openvino_libraries})
 list(GET openvino_libraries 0 library)
+set(openvino_runtime ${library})
 get_filename_component(openvino_libs ${library} DIRECTORY)
 set_property(TARGET cytra_openvino APPEND PROPERTY INSTALL_RPATH ${openvino_libs})  # in .venv, too
 cytra_pch(cytra_openvino)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# format.sh [--check]: clang-format over src, tools, tests and examples; with --check it changes nothing and exits 1 on differences.
+# format.sh [--check]: clang-format over src, light, tools, tests and examples; with --check it changes nothing and exits 1 on differences.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 case ${1:-} in
@@ -11,5 +11,5 @@ if ! command -v clang-format >/dev/null; then
   echo 'error: no clang-format: apt-get install clang-format' >&2
   exit 2
 fi
-find src tools tests examples -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
+find src light tools tests examples -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
   xargs -0 -r -n 16 clang-format "${mode[@]}" || exit 1

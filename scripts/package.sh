@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# package.sh wheel|tar|deb [PRESET=release]: makes of the built programs what users install, in build/dist with its checksum in
+# package.sh wheel|tar|deb|predict [PRESET=release]: makes of the built programs what users install, in build/dist with its checksum in
 # SHA256SUMS, and prints its path. Each holds the licences of all libraries inside, and their list (CycloneDX).
 #   wheel  pip brings torch of the minor it was built with. Without videos: FFmpeg's and OpenCV's libraries are 450 MB, most of them GPL
 #   tar    scripts/bundle.sh: to unpack anywhere, beside a torch of that minor
+#   predict  cytra-predict alone, without torch: cmake --build build/release --target cytra-predict makes it first
 #   deb    for the distribution it is made on, with torch's libraries for a CPU inside: /opt/cytra, and /usr/bin/cytra-PROGRAM
 set -euo pipefail
 # shellcheck source=scripts/setup.sh
@@ -11,7 +12,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
 source "$root/scripts/package/gather.sh"
 
 kind=${1:-} preset=${2:-release}
-if [[ ! $kind =~ ^(wheel|tar|deb)$ ]] || (($# > 2)); then fail 2 'usage: package.sh wheel|tar|deb [PRESET]'; fi
+if [[ ! $kind =~ ^(wheel|tar|deb|predict)$ ]] || (($# > 2)); then fail 2 'usage: package.sh wheel|tar|deb|predict [PRESET]'; fi
 build=$root/build/$preset
 dist=$root/build/dist
 [[ -x $build/bin/train && -d $build/lib ]] || fail 2 "nothing is built in $build: run scripts/build.sh $preset"
@@ -42,6 +43,27 @@ make_wheel() {
 }
 
 make_tar() { "$root/scripts/bundle.sh" "$preset" "$dist/cytra-$version-linux-x86_64.tar.gz"; }
+
+# Exported models over images: to unpack anywhere. It stays small, or fails.
+make_predict() {
+  local tree=$stage/cytra-predict most=80000000
+  local made=$dist/cytra-predict-$version-linux-x86_64.tar.xz
+  [[ -x $build/light/bin/cytra-predict ]] || fail 2 "cytra-predict is not built: cmake --build $build --target cytra-predict"
+  mkdir -p "$tree/share/cytra"
+  cp -rL -- "$build/light/bin" "$build/light/lib" "$tree"
+  cp -r -- "$root/configs" "$tree/share/cytra"
+  cp -- "$root/LICENSE" "$tree"
+  gather "$tree" "$stage/origins.tsv"
+  # shellcheck disable=SC2016  # $ORIGIN is the loader's
+  settle '$ORIGIN/../lib' "$tree/bin"
+  # shellcheck disable=SC2016
+  settle '$ORIGIN' "$tree/lib"
+  inventory "$tree" "$stage/origins.tsv" "$version"
+  if compgen -G "$tree/lib/lib*torch*" >/dev/null; then fail 1 "torch came along: $(echo "$tree"/lib/lib*torch*)"; fi
+  tar -C "$stage" -cJf "$made" cytra-predict
+  (($(stat -c %s -- "$made") <= most)) || fail 1 "$made: $(stat -c %s -- "$made") bytes, expected $most at most"
+  printf '%s\n' "$made"
+}
 
 # Debian has no torch of our minor, so its libraries for a CPU come along; the others are Debian's packages.
 make_deb() {

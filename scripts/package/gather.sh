@@ -40,7 +40,7 @@ gather() {
   # OpenVINO loads these by their names, from the folder of its own library; its TBB is newer than others'.
   openvino=$(sed -n 's/^\tlibopenvino\.so[^ ]* => \(\/.*\)\/libopenvino\.so.*/\1/p' <<<"$closure" | head -n 1)
   if [[ -z $openvino ]]; then return; fi
-  for path in "$openvino"/libopenvino_intel_cpu_plugin.so* "$openvino"/libopenvino_ir_frontend.so* "$openvino"/libtbb.so.*; do
+  for path in "$openvino"/libopenvino_intel_cpu_plugin.so* "$openvino"/libopenvino_{ir,onnx}_frontend.so* "$openvino"/libtbb.so.*; do
     name=${path##*/}
     cp -fL -- "$path" "$tree/lib/$name"
     sed -i "/^$name\t/d" "$origins"

@@ -219,6 +219,8 @@ int64_t loading_bytes(const io::ImageInfo& info) {
 
 InputTransforms::InputTransforms(const Node& config, const std::string& left_out) {
   Node transforms = config;
+  for (const char* unused : {"train", "test", "batch"})  // what they name may not be here
+    if (Node* list = transforms.find_direct(unused)) *list = Node();
   const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null()
                                 ? data::Split::predict
                                 : data::Split::valid;

@@ -1,0 +1,390 @@
+// Operations on each element by itself, and on pairs.
+#include <cmath>
+
+#include "walk.h"
+
+namespace at {
+namespace {
+
+/// Rank of a kind of number: truth values, whole numbers, real ones.
+int kind_of(ScalarType type) {
+  return isFloatingType(type) ? 2 : type == kBool ? 0 : 1;
+}
+
+ScalarType larger_type(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  if (kind_of(a) != kind_of(b)) return kind_of(a) > kind_of(b) ? a : b;
+  if (kind_of(a) == 2) {
+    if (elementSize(a) == elementSize(b)) return kFloat;  // float16 and bfloat16
+    return elementSize(a) > elementSize(b) ? a : b;
+  }
+  const auto is_unsigned = [](ScalarType t) { return t == kByte || t == kUInt16 || t == kUInt32; };
+  const int64_t most = std::max(elementSize(a), elementSize(b));
+  if (is_unsigned(a) == is_unsigned(b)) return elementSize(a) == most ? a : b;
+  const ScalarType with_sign = is_unsigned(a) ? b : a;
+  if (elementSize(with_sign) > elementSize(is_unsigned(a) ? a : b)) return with_sign;
+  return most == 1 ? kShort : most == 2 ? kInt : kLong;
+}
+
+/// Float16 and bfloat16 are computed in float32.
+ScalarType computed(ScalarType type) {
+  return isReducedFloatingType(type) ? kFloat : type;
+}
+ScalarType real(ScalarType type) {
+  return isFloatingType(type) ? type : kFloat;
+}
+
+Tensor value_of(const Scalar& value, ScalarType type) {
+  return full({}, value, type);
+}
+
+/// f of each pair, in `type`, as `result`.
+template <class F>
+Tensor pairs(const Tensor& a, const Tensor& b, ScalarType type, const F& f) {
+  const std::vector<int64_t> shape = common_shape(a.sizes(), b.sizes());
+  const ScalarType in = computed(type);
+  const Tensor x = a.to(in).expand(shape), y = b.to(in).expand(shape), made = empty(shape, in);
+  with_type(in, [&](auto as) {
+    using T = decltype(as);
+    map<T, T>(made, x, y, [&](T p, T q) { return static_cast<T>(f(p, q)); });
+  });
+  return made.to(type);
+}
+template <class F>
+Tensor compared(const Tensor& a, const Tensor& b, ScalarType type, const F& f) {
+  const std::vector<int64_t> shape = common_shape(a.sizes(), b.sizes());
+  const ScalarType in = computed(type);
+  const Tensor x = a.to(in).expand(shape), y = b.to(in).expand(shape), made = empty(shape, kBool);
+  with_type(in, [&](auto as) {
+    using T = decltype(as);
+    map<bool, T>(made, x, y, f);
+  });
+  return made;
+}
+/// f of each element, in its type.
+template <class F>
+Tensor each(const Tensor& a, ScalarType type, const F& f) {
+  const ScalarType in = computed(type);
+  const Tensor x = a.to(in), made = empty(a.sizes(), in);
+  with_type(in, [&](auto as) {
+    using T = decltype(as);
+    map<T, T>(made, x, [&](T p) { return static_cast<T>(f(p)); });
+  });
+  return made.to(type);
+}
+template <class F>
+Tensor tested(const Tensor& a, const F& f) {
+  const Tensor x = a.to(computed(a.scalar_type())), made = empty(a.sizes(), kBool);
+  with_type(x.scalar_type(), [&](auto as) {
+    using T = decltype(as);
+    map<bool, T>(made, x, f);
+  });
+  return made;
+}
+
+struct Add {
+  template <class T>
+  auto operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Sub {
+  template <class T>
+  auto operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct Mul {
+  template <class T>
+  auto operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return a && b;
+    else
+      return a * b;
+  }
+};
+struct Div {
+  template <class T>
+  auto operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return a / b;
+    else
+      return static_cast<T>(
+          a / (b == 0 ? T(1) : b));  // not reached: whole numbers are divided as real ones
+  }
+};
+struct Fmod {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fmod(a, b);
+    else
+      return static_cast<T>(b == 0 ? 0 : a % b);
+  }
+};
+struct Remainder {  // with the sign of the divisor
+  template <class T>
+  T operator()(T a, T b) const {
+    const T rest = Fmod()(a, b);
+    return static_cast<T>(rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest);
+  }
+};
+struct Pow {
+  template <class T>
+  auto operator()(T a, T b) const {
+    return std::pow(a, b);
+  }
+};
+struct Larger {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isnan(a) || !(a < b || std::isnan(b)) ? a : b;
+    else
+      return std::max(a, b);
+  }
+};
+struct Smaller {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isnan(a) || !(b < a || std::isnan(b)) ? a : b;
+    else
+      return std::min(a, b);
+  }
+};
+struct Equal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct Unequal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != b;
+  }
+};
+struct Less {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessEqual {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct And {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != T(0) && b != T(0);
+  }
+};
+struct Or {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != T(0) || b != T(0);
+  }
+};
+struct Greater {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct GreaterEqual {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+
+}  // namespace
+
+std::vector<int64_t> common_shape(IntArrayRef a, IntArrayRef b) {
+  std::vector<int64_t> shape(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const int64_t of_a = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t of_b = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (of_a != of_b && of_a != 1 && of_b != 1) {
+      throw Error("tensors of sizes that don't fit: " + std::to_string(of_a) + " and " +
+                  std::to_string(of_b));
+    }
+    shape[shape.size() - 1 - i] = of_a == 1 ? of_b : of_a;
+  }
+  return shape;
+}
+ScalarType common_type(const Tensor& a, const Tensor& b) {
+  const ScalarType x = a.scalar_type(), y = b.scalar_type();
+  if ((a.dim() == 0) != (b.dim() == 0)) {
+    const ScalarType whole = a.dim() == 0 ? y : x, one = a.dim() == 0 ? x : y;
+    if (kind_of(one) <= kind_of(whole)) return whole;
+  }
+  return larger_type(x, y);
+}
+ScalarType common_type(const Tensor& a, const Scalar& b) {
+  if (kind_of(b.type) <= kind_of(a.scalar_type())) return a.scalar_type();
+  return b.type == kDouble ? kFloat : b.type;
+}
+
+#define CYTRA_ARITHMETIC(name, F)                                \
+  Tensor Tensor::name(const Tensor& b) const {                   \
+    return pairs(*this, b, common_type(*this, b), F());          \
+  }                                                              \
+  Tensor Tensor::name(const Scalar& b) const {                   \
+    const ScalarType type = common_type(*this, b);               \
+    return pairs(*this, value_of(b, computed(type)), type, F()); \
+  }
+CYTRA_ARITHMETIC(add, Add)
+CYTRA_ARITHMETIC(sub, Sub)
+CYTRA_ARITHMETIC(mul, Mul)
+CYTRA_ARITHMETIC(fmod, Fmod)
+CYTRA_ARITHMETIC(remainder, Remainder)
+CYTRA_ARITHMETIC(pow, Pow)
+CYTRA_ARITHMETIC(clamp_min, Larger)
+CYTRA_ARITHMETIC(clamp_max, Smaller)
+Tensor Tensor::div(const Tensor& b) const {
+  return pairs(*this, b, real(common_type(*this, b)), Div());
+}
+Tensor Tensor::div(const Scalar& b) const {
+  const ScalarType type = real(common_type(*this, b));
+  return pairs(*this, value_of(b, computed(type)), type, Div());
+}
+#define CYTRA_COMPARISON(name, F)                                   \
+  Tensor Tensor::name(const Tensor& b) const {                      \
+    return compared(*this, b, common_type(*this, b), F());          \
+  }                                                                 \
+  Tensor Tensor::name(const Scalar& b) const {                      \
+    const ScalarType type = common_type(*this, b);                  \
+    return compared(*this, value_of(b, computed(type)), type, F()); \
+  }
+CYTRA_COMPARISON(eq, Equal)
+CYTRA_COMPARISON(ne, Unequal)
+CYTRA_COMPARISON(lt, Less)
+CYTRA_COMPARISON(le, LessEqual)
+CYTRA_COMPARISON(gt, Greater)
+CYTRA_COMPARISON(ge, GreaterEqual)
+CYTRA_COMPARISON(logical_and, And)
+CYTRA_COMPARISON(logical_or, Or)
+
+Tensor operator-(const Scalar& a, const Tensor& b) {
+  const ScalarType type = common_type(b, a);
+  return pairs(value_of(a, computed(type)), b, type, Sub());
+}
+Tensor operator/(const Scalar& a, const Tensor& b) {
+  const ScalarType type = real(common_type(b, a));
+  return pairs(value_of(a, computed(type)), b, type, Div());
+}
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return a.clamp_max(b);
+}
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return a.clamp_min(b);
+}
+Tensor logaddexp(const Tensor& a, const Tensor& b) {
+  return pairs(a, b, real(common_type(a, b)), [](auto x, auto y) {
+    const double high = std::max<double>(x, y), low = std::min<double>(x, y);
+    return high + std::log1p(std::exp(low - high));
+  });
+}
+
+Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
+  Tensor result = *this;
+  if (low) result = result.clamp_min(*low);
+  if (high) result = result.clamp_max(*high);
+  return result;
+}
+
+#define CYTRA_REAL(name, expression)                                            \
+  Tensor Tensor::name() const {                                                 \
+    return each(*this, real(scalar_type()), [](auto x) { return expression; }); \
+  }
+CYTRA_REAL(exp, std::exp(x))
+CYTRA_REAL(log, std::log(x))
+CYTRA_REAL(sqrt, std::sqrt(x))
+CYTRA_REAL(tanh, std::tanh(x))
+CYTRA_REAL(sigmoid, 1 / (1 + std::exp(-x)))
+#define CYTRA_SAME(name, expression)                                      \
+  Tensor Tensor::name() const {                                           \
+    return each(*this, scalar_type(), [](auto x) { return expression; }); \
+  }
+CYTRA_SAME(abs,
+           (std::is_same_v<decltype(x), bool>
+                ? x
+                : static_cast<decltype(x)>(std::is_unsigned_v<decltype(x)> || x > decltype(x)(0)
+                                               ? x
+                                               : 0 - x)))
+CYTRA_SAME(neg, -x)
+CYTRA_SAME(square, x* x)
+CYTRA_SAME(relu, (x > decltype(x)(0) ? x : decltype(x)(0)))
+Tensor Tensor::round() const {
+  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::nearbyint(x); })
+                             : *this;
+}
+Tensor Tensor::floor() const {
+  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::floor(x); })
+                             : *this;
+}
+Tensor Tensor::ceil() const {
+  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::ceil(x); })
+                             : *this;
+}
+Tensor Tensor::trunc() const {
+  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::trunc(x); })
+                             : *this;
+}
+Tensor Tensor::isfinite() const {
+  return tested(*this, [](auto x) { return std::isfinite(static_cast<double>(x)); });
+}
+Tensor Tensor::isnan() const {
+  return tested(*this, [](auto x) { return x != x; });
+}
+Tensor Tensor::logical_not() const {
+  return tested(*this, [](auto x) { return x == decltype(x)(0); });
+}
+Tensor Tensor::logit(std::optional<double> eps) const {
+  const Tensor within = eps ? clamp(*eps, 1 - *eps) : *this;
+  return each(within, real(scalar_type()), [](auto x) { return std::log(x / (1 - x)); });
+}
+Tensor special_entr(const Tensor& x) {
+  return each(x, real(x.scalar_type()), [](auto value) {
+    const double p = value;
+    return p > 0 ? -p * std::log(p) : p == 0 ? 0.0 : p < 0 ? -INFINITY : NAN;
+  });
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  const ScalarType type = common_type(a, b);
+  const std::vector<int64_t> shape =
+      common_shape(condition.sizes(), common_shape(a.sizes(), b.sizes()));
+  const Tensor is_first = condition.to(kBool).expand(shape), x = a.to(type).expand(shape),
+               y = b.to(type).expand(shape);
+  const Tensor made = empty(shape, type);
+  with_any_type(type, [&](auto as) {
+    using T = decltype(as);
+    T* to = made.mutable_data_ptr<T>();
+    const bool* c = is_first.const_data_ptr<bool>();
+    const T *p = x.const_data_ptr<T>(), *q = y.const_data_ptr<T>();
+    walk({&made, &is_first, &x, &y}, [&](const Four& at, const Four& by, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        to[at[0] + i * by[0]] = c[at[1] + i * by[1]] ? p[at[2] + i * by[2]] : q[at[3] + i * by[3]];
+    });
+  });
+  return made;
+}
+Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
+  return where(condition, a, value_of(b, common_type(a, b)));
+}
+Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
+  return where(condition, value_of(a, common_type(b, a)), b);
+}
+Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
+  const ScalarType type =
+      a.type == kDouble || b.type == kDouble ? kFloat : std::max(a.type, b.type);
+  return where(condition, value_of(a, type), value_of(b, type));
+}
+
+}  // namespace at
