@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 
+#include "io/writer.h"
 #include "tests/io/fixture.h"
 
 namespace cytra::io {
