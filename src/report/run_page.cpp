@@ -97,7 +97,7 @@ std::string RunPage::html(const std::map<std::string, double>& results) const {
   html += fmt::format(
       "<header><h1>{}</h1><span class=\"badge{}\">{}</span><span class=soft>{}</span></header>\n",
       escaped_html(title),
-      ended == "finished" ? "" : " bad",
+      ended == "finished" || ended == "running" ? "" : " bad",
       escaped_html(ended),
       format_time("%Y-%m-%d %H:%M"));
   html += tiles(results) + section("Curves", plots()) + section("Images", pictures());

@@ -5,6 +5,7 @@ page_test.py FOLDER_OF_PROGRAMS [FOLDER_FOR_SCREENSHOTS]
 """
 import os
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -99,6 +100,19 @@ def main():
         time.sleep(1)
         browser.screenshot(pictures / "trainings.png")
         refused = [words for words in browser.said if "Uncaught" in words or "style" in words or "frame" in words]
+        live = subprocess.Popen([model.binaries / "train", "experiment=im2im/segmentation", "trainer.accelerator=cpu", "trainer.max_epochs=1000000",
+                                 "patch_shape=[32,32]", "model.filters=[4,8,8]", f"data.path={model.samples}", "trainer.steps_per_epoch=3",
+                                 f"paths.output_dir={model.folder}/live"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            checks.expect(browser.until("document.getElementById('runs').textContent.includes('live runs')", 90), "a training that runs is listed")
+            browser.value("document.querySelector('#runs button').click()")
+            checks.expect(browser.until("document.getElementById('report').srcdoc.includes('running</span>')"), "its report says so")
+            first = browser.value("document.getElementById('report').srcdoc.length")
+            checks.expect(browser.until(f"document.getElementById('report').srcdoc.length !== {first}", 60), "and is shown anew")
+        finally:
+            live.terminate()
+            live.wait(60)
+        checks.expect(browser.until("document.getElementById('runs').textContent.includes('live ended')"), "it has ended")
         checks.expect(not refused, f"the console: {browser.said}")
     with Server(model, *model.words, "inference_args.spatial_dim=0") as server, Browser() as browser:  # a stack, plane by plane
         text = lambda name: browser.value(f"document.getElementById('{name}').textContent")

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -181,11 +180,7 @@ Json LabelTraining::start(const std::string& model, const Json& wishes) {
   const std::lock_guard lock(mutex_);
   if (task_ && task_->state == "RUNNING")
     throw HttpError(409, "a training runs already; DELETE /train/ ends it");
-  const auto begin = static_cast<std::time_t>(task.begin_s);
-  std::tm utc{};
-  char time[32] = "";
-  std::strftime(time, sizeof time, "%Y-%m-%d_%H-%M-%S", ::gmtime_r(&begin, &utc));
-  const std::string name = task.model + "_" + time;
+  const std::string name = task.model + format_time("_%Y-%m-%d_%H-%M-%S");
   task.folder = folder_ + "/" + name;
   for (int64_t k = 2; fs::exists(task.folder); ++k)
     task.folder = fmt::format("{}/{}_{}", folder_, name, k);

@@ -18,6 +18,7 @@ namespace cytra::training {
 namespace {
 
 constexpr std::size_t kMostImages = 48, kMostWarnings = 50;
+constexpr double kBetweenReports = 10;  // seconds, while the training runs
 
 class HtmlReport final : public Logger {
  public:
@@ -25,7 +26,7 @@ class HtmlReport final : public Logger {
     std::string save_dir = ".";
     template <class V>
     void visit(V& v) {
-      v("save_dir", save_dir, "folder that gets report.html when the run ends");
+      v("save_dir", save_dir, "folder that gets report.html, every 10 s and when the run ends");
     }
   };
   explicit HtmlReport(const Options& options) : folder_(options.save_dir) {}
@@ -40,7 +41,7 @@ class HtmlReport final : public Logger {
                        " / ");
     page_.environment = info.environment;
     page_.first_step = page_.step = timed_ = info.step;
-    stopwatch_ = {};
+    stopwatch_ = written_ = {};
   }
 
   void log(const Metrics& metrics, int64_t epoch, int64_t step) override {
@@ -54,6 +55,7 @@ class HtmlReport final : public Logger {
     }
     page_.epoch = epoch;
     page_.step = step;
+    if (written_.seconds() >= kBetweenReports) report_so_far();
   }
   void log_caption(const std::string& name, const std::string& caption) override {
     page_.captions[name] = caption;
@@ -68,15 +70,27 @@ class HtmlReport final : public Logger {
 
   void close(const Metrics& results) override {
     try {
-      page_.warnings = warnings();
-      page_.seconds = stopwatch_.seconds();
-      write_file(folder_ + "/report.html", page_.html(results));
+      write(results);
     } catch (const Error& error) {
       log::warn("{}", error.what());
     }
   }
 
  private:
+  void write(const Metrics& results) {
+    page_.warnings = warnings();
+    page_.seconds = stopwatch_.seconds();
+    write_file(folder_ + "/report.html", page_.html(results));
+  }
+  void report_so_far() {
+    page_.texts["outcome"] = "running";
+    try {
+      write({});
+    } catch (const Error&) {  // close() says what is wrong with the disk
+    }
+    page_.texts.erase("outcome");
+    written_ = {};
+  }
   /// The names that a task, or its heads, has for its classes.
   void take_classes(const config::Node& config) {
     const auto take = [&](const config::Node* task) {
@@ -111,7 +125,7 @@ class HtmlReport final : public Logger {
   std::string folder_, run_log_;
   report::RunPage page_;
   int64_t timed_ = 0;  // step of the newest data_time
-  Stopwatch stopwatch_;
+  Stopwatch stopwatch_, written_;
 };
 CYTRA_REGISTER(Logger, HtmlReport, "HTMLReport");
 
