@@ -75,11 +75,12 @@ CONTEXTS = (
     "train callbacks=throughput_monitor", "train debug=profiler", "train logger=default", "train optimizer=sgd",
     "predict checkpoint.ckpt_path=x data.path=x", "export_model", "process_video", "batch_segment",
     "gpu_profile_batch", "preprocess_fundus", "serve checkpoint.ckpt_path=x",
-    "benchmark_performance",  # the last, for keys of its own: it takes any, for the trainings that it starts
+    "train model=exported", "train logger=[prometheus]", "train metrics=[hd95,average_precision]",
+    "benchmark_performance",  # the last: it takes any key, for the trainings that it starts
 )  # fmt: skip
 NO_OVERRIDES = {
     r"^performance=auto_cpu": "a file that `optimize` writes",
-    r"^(labels\.0|a|k)=": "of a tree that is made up",
+    r"^[+~]?(labels\.0|a|a\.b|a/b|k|group|group@key|key|key\.sub|list\.0|loss\.KEY)=": "of a tree that is made up",
 }
 PLACEHOLDER = re.compile(r"^[A-Z][A-Z_:]*$|\.\.\.|^$")
 WORD = re.compile(r"^[+~]{0,2}[a-z_][\w./@]*=")
@@ -104,9 +105,9 @@ def context_of(words, run, wins):
         key, value = word.split("=", 1)
         filled.append(f"{key}=null" if PLACEHOLDER.search(value) else word)
     quoted = " ".join(shlex.quote(word) for word in filled)
-    own = (ROOT / "configs/benchmark_performance.yaml").read_text()
-    is_benchmark = all(re.search(rf"^{re.escape(re.split('[.=]', word)[0])}:", own, re.MULTILINE) for word in words)
-    contexts = sorted(CONTEXTS[:-1], key=lambda context: -wins[context]) + [CONTEXTS[-1]] * is_benchmark
+    contexts = sorted(CONTEXTS[:-1], key=lambda context: -wins[context])
+    if not any(re.match(r"[+~]*\w+[.@/]", word) for word in words):  # a name without its place: of a component that is described there, or a benchmark's
+        contexts.append(CONTEXTS[-1])
     return next((context for context in contexts if run(f"{context} --cfg job {quoted}").returncode == 0), None)
 
 
