@@ -178,9 +178,9 @@ def strip_places(path):
 class Stored(nn.Module):
     """A network whose output for its only image is known: the image's first channel is added with weight 0."""
 
-    def __init__(self, output, grid=1):
+    def __init__(self, output, grid, is_last):
         super().__init__()
-        self.output, self.grid = nn.Parameter(torch.from_numpy(output), requires_grad=False), grid
+        self.output, self.grid, self.is_last = nn.Parameter(torch.from_numpy(output), requires_grad=False), grid, is_last
 
     def forward(self, image):
         dims = image.dim() - 2
@@ -188,7 +188,8 @@ class Stored(nn.Module):
         weight = image[part] * 0
         shape = list(weight.shape)
         shape[1] = self.output.shape[0]
-        return weight + nn.functional.interpolate(self.output[None], shape[2:], mode="nearest")
+        made = weight + nn.functional.interpolate(self.output[None].float(), shape[2:], mode="nearest")
+        return made.movedim(1, -1) if self.is_last else made
 
 
 def discs(shape, centres):
@@ -210,7 +211,9 @@ def labels_of(identity, kwargs, output):
     from bioimageio.core.proc_ops import get_proc
     from bioimageio.spec.model import v0_5
     from pydantic import TypeAdapter
-    dims = tuple(map(AxisId, ("batch", "channel", "y", "x") if output.ndim == 4 else ("batch", "channel", "z", "y", "x")))
+    space = ("y", "x") if output.ndim == 4 else ("z", "y", "x")
+    is_last = identity == "stardist_postprocessing"  # bioimageio.core makes such labels
+    dims = tuple(map(AxisId, ("batch", *space, "channel") if is_last else ("batch", "channel", *space)))
     proc = TypeAdapter(v0_5.PostprocessingDescr).validate_python({"id": identity, "kwargs": kwargs})
     tensor = v0_5.OutputTensorDescr.model_construct(id=v0_5.TensorId("labels"), axes=[])
     sample = Sample(members={MemberId("labels"): Tensor(output, dims=dims)}, stat={}, id=None)
@@ -226,7 +229,7 @@ def objects():
     from stardist.utils import edt_prob
 
     plane = discs((48, 64), [(9, 10, 7), (10, 24, 6), (28, 13, 9), (32, 34, 8), (37, 50, 7), (13, 45, 9), (13, 57, 6)])
-    volume = discs((16, 24, 32), [(6, 8, 8, 5), (7, 9, 21, 5), (8, 17, 12, 5), (9, 16, 24, 4.5)])
+    volume = discs((8, 16, 24), [(3, 4, 5, 3.6), (4, 5, 15, 3.7), (4, 12, 6, 3.5), (4, 11, 18, 3.8)])
 
     def stars(labels, count, grid, anisotropy=None):
         distances = star_dist(labels, count) if labels.ndim == 2 else star_dist3D(labels, Rays_GoldenSpiral(count, anisotropy))
@@ -250,11 +253,11 @@ def objects():
     for name, (identity, output, grid, kwargs) in cases.items():
         shape = plane.shape if output.ndim == 3 else volume.shape
         letters = "yx" if output.ndim == 3 else "zyx"
-        folder = here / name
-        package(name, "0.5.4", Stored(output.astype(np.float16).astype(np.float32), grid), noise((1, 1, *shape), 1, 4),
+        is_last = identity == "stardist_postprocessing"
+        channel, space = [axis("c", channel_names=["labels"])], [axis(l, size={"tensor_id": "raw", "axis_id": l}) for l in letters]
+        package(name, "0.5.4", Stored(output.astype(np.float16), grid, is_last), noise((1, 1, *shape), 1, 4),
                 {"id": "raw", "axes": [axis("b"), axis("c", channel_names=["raw"]), *(axis(l, size={"min": 8, "step": 8}) for l in letters)]},
-                {"id": "labels", "axes": [axis("b"), axis("c", channel_names=["labels"]),
-                                          *(axis(l, size={"tensor_id": "raw", "axis_id": l}) for l in letters)],
+                {"id": "labels", "axes": [axis("b"), *(space + channel if is_last else channel + space)],
                  "postprocessing": [{"id": identity, "kwargs": kwargs}]},
                 ["torchscript"], lambda image: image, lambda made: labels_of(identity, kwargs, made))
 

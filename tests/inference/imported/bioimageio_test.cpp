@@ -166,6 +166,25 @@ TEST(Packages, PredictTheirTestImages) {
   }
 }
 
+/// Objects of StarDist and Cellpose are those that bioimageio.core makes with their packages.
+TEST(Packages, MakeTheirObjects) {
+  for (const char* name : {"stars", "stars_grid", "flows"}) {
+    SCOPED_TRACE(name);
+    PredictorOptions options;
+    testing::internal::CaptureStderr();
+    const Predictor predictor = Predictor::load(packages() + name, options);
+    EXPECT_EQ(testing::internal::GetCapturedStderr().find("warning"), std::string::npos);
+    const at::Tensor found = predictor.predict(array_of(name, "test_input.npy"));
+    const at::Tensor output = array_of(name, "test_output.npy");  // its one channel may come last
+    ASSERT_EQ(found.numel(), output.numel());
+    const at::Tensor expected = output.reshape(found.sizes());
+    EXPECT_EQ(found.max().item<int64_t>(), expected.max().item<int64_t>());
+    EXPECT_GE(expected.max().item<int64_t>(), 4);
+    // Voxels on the edge of a shape may be drawn or not.
+    EXPECT_LT(found.ne(expected).to(at::kDouble).mean().item<double>(), 1e-2);
+  }
+}
+
 class KeptRows final : public ResultOutput {
  public:
   explicit KeptRows(at::Tensor& to) : to_(to) {}
@@ -255,6 +274,15 @@ TEST_F(Package, WhatIsNotKnownIsNamedWithItsPlace) {
   EXPECT_THAT(mistake("masks", "0.5.4", "0.3.6"),
               HasSubstr("rdf.yaml:1:17: '0.3.6', expected 0.4 or 0.5"));
   EXPECT_THAT(mistake("masks", "id: sigmoid", "id: custom"), HasSubstr("'custom' is not one of"));
+  EXPECT_THAT(mistake("stars", "n_rays: 16", "n_rays: 16\n      overlap_label: 3"),
+              HasSubstr("expected null"));
+  EXPECT_THAT(mistake("stars", "grid:\n      - 1\n", "grid:\n"), HasSubstr("expected 2 numbers"));
+  EXPECT_THAT(mistake("flows", "do_3D: false", "do_3D: true"), HasSubstr("expected false"));
+  EXPECT_THAT(mistake("flows", "- id: cellpose", "- id: sigmoid\n  - id: cellpose"),
+              HasSubstr("expected that alone"));
+  EXPECT_THAT(
+      mistake("masks", "id: sigmoid", "id: scale_range\n    kwargs: {reference_tensor: other}"),
+      HasSubstr("expected the input: 'raw'"));
   EXPECT_THAT(mistake("masks", "id: raw", "id: mask"),
               HasSubstr("another tensor has the same name"));
   EXPECT_THAT(mistake("masks", "type: model", "type: dataset"), HasSubstr("expected model"));
