@@ -47,7 +47,7 @@ make_tar() { "$root/scripts/bundle.sh" "$preset" "$dist/cytra-$version-linux-x86
 # Exported models over images: to unpack anywhere. It stays small, or fails.
 make_predict() {
   local tree=$stage/cytra-predict most=80000000
-  local made=$dist/cytra-predict-$version-linux-x86_64.tar.xz
+  local made=$dist/cytra-predict-$version-linux-x86_64.tar.gz
   [[ -x $build/light/bin/cytra-predict ]] || fail 2 "cytra-predict is not built: cmake --build $build --target cytra-predict"
   mkdir -p "$tree/share/cytra"
   cp -rL -- "$build/light/bin" "$build/light/lib" "$tree"
@@ -60,7 +60,7 @@ make_predict() {
   settle '$ORIGIN' "$tree/lib"
   inventory "$tree" "$stage/origins.tsv" "$version"
   if compgen -G "$tree/lib/lib*torch*" >/dev/null; then fail 1 "torch came along: $(echo "$tree"/lib/lib*torch*)"; fi
-  tar -C "$stage" -cJf "$made" cytra-predict
+  tar -C "$stage" -czf "$made" cytra-predict
   (($(stat -c %s -- "$made") <= most)) || fail 1 "$made: $(stat -c %s -- "$made") bytes, expected $most at most"
   printf '%s\n' "$made"
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""same_as_predict.py BUILD: `cytra-predict` writes what `predict` writes of the same exported models, byte for byte (real
-numbers, on which the two add in another order, to a millionth), says the same of mistakes, and has nothing of torch.
+"""same_as_predict.py BUILD: `cytra-predict` writes what `predict` writes of the same exported models, byte for byte
+(probabilities, whose last bit depends on the compiler, to a millionth), says the same of mistakes, and has nothing of torch.
 Exit code 77 where cytra-predict is not built."""
+import array
 import pathlib
 import subprocess
 import sys
@@ -18,6 +19,17 @@ def files_of(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*"))
             if path.is_file() and ".hydra" not in path.parts and path.suffix != ".log" and not path.name.startswith(".")
             and path.name != "predictions.jsonl"}
+
+
+def are_same(files, others):
+    return bool(files) and files.keys() == others.keys() and all(
+        is_near(content, others[name]) if name.suffix == ".npy" else content == others[name]
+        for name, content in files.items())
+
+
+def is_near(npy, other):
+    values = [array.array("f", content[10 + int.from_bytes(content[8:10], "little"):]) for content in (npy, other)]
+    return len(npy) == len(other) and all(abs(a - b) <= 1e-6 for a, b in zip(*values))
 
 
 def main():
@@ -39,9 +51,9 @@ def main():
             done = run(programs / "generate_samples", "--output", work / f"images{dims}", "--train", "0", "--valid", "0", "--test",
                        "2", "--size", size, "--depth", "12", "--spatial-dims", dims)
             assert done.returncode == 0, done.stderr
-        cases = [("2d", "2", []), ("3d", "3", []), ("heads", "2", []),
+        cases = [("2d", "2", []), ("3d", "3", []), ("3d", "3", ["predict.format=nifti"]),
                  ("2d", "2", ["predict.measurements=true", "predict.contours=both"]),
-                 ("2d", "2", ["predict.save=probability", "predict.overlay=false", "predict.format=ome_zarr"]),
+                 ("2d", "2", ["predict.save=probability", "predict.overlay=false", "predict.format=npy"]),
                  ("2d", "2", ["tta.mirror_axes=[0,1]", "predict.postprocess=[{_target_: FillHoles}]"])]
         for number, (name, dims, options) in enumerate(cases):
             model = work / f"{name}.onnx"
@@ -53,11 +65,11 @@ def main():
             for program in (programs / "predict", light):
                 out = work / f"out{number}" / program.name
                 done = run(program, f"checkpoint.ckpt_path={model}", f"data.path={work}/images{dims}/test.csv",
-                           f"paths.output_dir={out}", "predict.format=ome_tiff", *options)
+                           f"paths.output_dir={out}", *options)
                 if done.returncode != 0:
                     print(done.stderr)
-                outputs.append(files_of(out) if done.returncode == 0 else None)
-            expect(outputs[0] and outputs[0] == outputs[1], f"{name} {' '.join(options)}")
+                outputs.append(files_of(out) if done.returncode == 0 else {})
+            expect(are_same(*outputs), f"{name} {' '.join(options)}")
         mistakes = [["data.path=nowhere.tif", f"checkpoint.ckpt_path={work}/2d.onnx"],
                     [f"data.path={work}/images2/test.csv", "checkpoint.ckpt_path=nowhere.onnx"],
                     [f"data.path={work}/images2/test.csv", f"checkpoint.ckpt_path={work}/2d.onnx", "predict.threshold=2"],
