@@ -234,8 +234,10 @@ def objects():
     def stars(labels, count, grid, anisotropy=None):
         distances = star_dist(labels, count) if labels.ndim == 2 else star_dist3D(labels, Rays_GoldenSpiral(count, anisotropy))
         probability = edt_prob(labels) + noise(labels.shape, 0.02, 1)
+        rank = probability[labels > 0].argsort().argsort()
+        probability[labels > 0] = np.linspace(0.05, 0.99, rank.size)[rank]  # no two alike: their order gives the numbers
         field = np.moveaxis(distances, -1, 0) + noise((count, *labels.shape), 0.1, 2)
-        field = np.concatenate([probability[None].clip(0, 0.999), field.clip(1e-3)])
+        field = np.concatenate([probability[None].clip(0, 1), field.clip(1e-3)])
         return np.ascontiguousarray(field[(slice(None),) + (slice(None, None, grid),) * labels.ndim]).astype(np.float32)
 
     flows = dynamics.masks_to_flows_gpu(plane)[0] * 5
