@@ -248,7 +248,7 @@ def main():
             checks.expect(body == open(model.predict(image)["prediction"], "rb").read(), f"{image.name}, the usual engine")
     # Steps make objects: numbers, whose mask has no probability to be shown.
     for steps, kinds in [("[{_target_: ConnectedComponents}]", [("", "labels"), ("&save=mask", "labels")]),
-                         ("[{_target_: Threshold}, {_target_: ConnectedComponents}]", [("&save=probability", "labels")])]:
+                         ("[{_target_: Threshold, threshold: 0.5}, {_target_: ConnectedComponents}]", [("&save=probability", "labels")])]:
         with Server(model, f"predict.postprocess={steps}") as server:
             preview(model, server, checks, kinds)
     starts(model, checks)

@@ -45,7 +45,7 @@ constexpr const char* kTrainingsPage = R"html(<!doctype html>
 // The report is shown without its script: it comes from a file.
 constexpr const char* kTrainingsScript = R"js('use strict';
 const by = id => document.getElementById(id);
-let chosen = null, last = '';
+let chosen = null, chosen_at = 0, last = '';
 
 async function ask(path) {
   const headers = by('token').value ? {Authorization: 'Bearer ' + by('token').value} : {};
@@ -77,7 +77,11 @@ async function look() {
       item.append(button, is_running ? ' runs' : ' ended ' + new Date(1000 * changed).toLocaleString());
       return item;
     }));
-    if (runs.some(({run, is_running}) => is_running && run === chosen)) await show(chosen);
+    const changed = runs.find(({run}) => run === chosen)?.changed;
+    if (changed && changed !== chosen_at) {
+      await show(chosen);
+      chosen_at = changed;
+    }
     by('error').textContent = '';
   } catch (error) {
     say(error);
