@@ -79,6 +79,10 @@ void write_weights(const std::string& path, const nn::Model& model, const Metada
   io::write_safetensors(path, views, metadata);
 }
 
+bool has_heads(const inference::LoadedModel& model) {
+  return model.network && model.network->output_names().size() > 1;
+}
+
 /// Makes `batch` images whose sides are `count` times the smallest.
 at::Tensor example(const inference::LoadedModel& model, int64_t batch, int64_t count) {
   std::vector<int64_t> shape{batch, model.in_channels};
@@ -88,11 +92,26 @@ at::Tensor example(const inference::LoadedModel& model, int64_t batch, int64_t c
   return at::rand(shape);
 }
 
+/// The largest difference of the outputs, and the largest value.
+std::pair<double, double> difference_of(const std::vector<at::Tensor>& got,
+                                        const std::vector<at::Tensor>& expected) {
+  double difference = 0, most = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference = std::max(difference, (got.at(i) - expected[i]).abs().max().item<double>());
+    most = std::max(most, expected[i].abs().max().item<double>());
+  }
+  return {difference, most};
+}
+
 /// The model as TorchScript, which every other format but safetensors is made of.
 std::string torchscript_of(const inference::LoadedModel& model,
                            const Metadata& metadata,
                            bool is_int8) {
-  const auto forward = [&](const at::Tensor& image) { return model.forward(image).at(0); };
+  const auto forward = [&](const at::Tensor& image) {
+    std::vector<at::Tensor> outputs = model.forward(image);
+    if (!has_heads(model)) outputs.resize(1);
+    return outputs;
+  };
   const at::NoGradGuard no_grad;
   if (!model.network) {
     if (model.torchscript && !is_int8) return model.torchscript();
@@ -101,13 +120,16 @@ std::string torchscript_of(const inference::LoadedModel& model,
                       "registered here, or TorchScript");
   }
   const at::Tensor first = example(model, 2, 4);
-  std::string bytes = is_int8 ? exporting::to_int8_torchscript(forward, first, metadata)
-                              : exporting::to_torchscript(forward, first, metadata);
+  const auto single = [&](const at::Tensor& image) { return forward(image)[0]; };
+  std::string bytes = is_int8
+                          ? exporting::to_int8_torchscript(single, first, metadata)
+                          : exporting::to_torchscript(exporting::Forward(forward), first, metadata);
   // A trace holds the operations of one run: it must be right for other images, too.
-  const at::Tensor other = example(model, 1, 6), expected = forward(other);
-  at::Tensor got;
+  const at::Tensor other = example(model, 1, 6);
+  const std::vector<at::Tensor> expected = forward(other);
+  std::vector<at::Tensor> got;
   try {
-    got = exporting::from_torchscript(bytes)(other);
+    got = exporting::outputs_of_torchscript(bytes)(other);
   } catch (const std::exception& error) {  // the trace holds sizes that the network computes with
     log::debug("{}", error.what());
     throw ConfigError(
@@ -115,11 +137,10 @@ std::string torchscript_of(const inference::LoadedModel& model,
                     "it; expected format=safetensors",
                     model.path));
   }
-  const double most = expected.abs().max().item<double>();
-  const double difference = (got - expected).abs().max().item<double>();
   if (is_int8) {
-    const double share =
-        ((got - expected).square().mean() / expected.square().mean()).sqrt().item<double>();
+    const double share = ((got[0] - expected[0]).square().mean() / expected[0].square().mean())
+                             .sqrt()
+                             .item<double>();
     log::info("int8_dynamic: differs from float32 by {:.1e} of the values' rms", share);
     constexpr double kMost = 0.2;  // as an engine's: inference/engine.cpp
     if (share <= kMost) return bytes;
@@ -130,6 +151,7 @@ std::string torchscript_of(const inference::LoadedModel& model,
                     share,
                     kMost));
   }
+  const auto [difference, most] = difference_of(got, expected);
   if (!(difference <= 1e-4 * std::max(1.0, most)))
     throw std::runtime_error(fmt::format("the exported model differs by {}", difference));
   return bytes;
@@ -158,9 +180,18 @@ void expect_file_name(const ExportConfig& config) {
       fmt::format("output: \"{}\" {}, expected the name of a file", config.output, what));
 }
 
-/// Checks that the model is its network alone. Throws: ConfigError for a model that does more: a
-/// trace would leave that out.
-void expect_network_alone(const inference::LoadedModel& model, const std::string& format) {
+/// Checks that the file can hold the model: its network alone, with one output but in TorchScript.
+/// Throws: ConfigError for a model that does more: a trace would leave that out.
+void expect_network_alone(const inference::LoadedModel& model, const ExportConfig& config) {
+  const std::string& format = config.format;
+  if (has_heads(model) && (format != "torchscript" || config.quantization != "none")) {
+    throw ConfigError(fmt::format(
+        "{}: {} has the heads {}, and such a file holds one output; expected "
+        "format=torchscript or safetensors, without quantization",
+        format == "torchscript" ? "quantization=" + config.quantization : "format=" + format,
+        model.path,
+        join(model.network->output_names(), ", ")));
+  }
   if (!std::dynamic_pointer_cast<nn::DetectionModel>(model.network)) return;
   throw ConfigError(fmt::format(
       "format={}: {} is a detector: the file would hold its network alone, without boxes; predict, "
@@ -182,7 +213,7 @@ void write_model(const ExportConfig& config,
                     model.path));
   }
   if (config.format == "nnunet") return write_nnunet(config.output, config.nnunet, model);
-  expect_network_alone(model, config.format);
+  expect_network_alone(model, config);
   if (model.network) nn::fold(*model.network);
   const std::string bytes = torchscript_of(model, metadata, config.quantization != "none");
   if (config.format == "torchscript") return write_file(config.output, bytes);

@@ -79,8 +79,14 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
       leave_out(*transforms, key);  // the other heads' targets
   }
   const auto output = static_cast<std::size_t>(found - names.begin());
-  one.forward = [forward = model.forward, output](const at::Tensor& windows) {
-    return std::vector<at::Tensor>{forward(windows).at(output)};
+  one.forward = [forward = model.forward, output, path = model.path](const at::Tensor& windows) {
+    const std::vector<at::Tensor> outputs = forward(windows);
+    if (output < outputs.size()) return std::vector<at::Tensor>{outputs[output]};
+    throw DataError(fmt::format(
+        "{}: the network gives {} outputs, and its configuration has more heads; export the "
+        "checkpoint again (format=torchscript)",
+        path,
+        outputs.size()));
   };
   one.torchscript = {};  // it has all outputs
   one.onnx = {};

@@ -48,6 +48,19 @@ TEST(MultiTaskPrograms, ObjectsAreOneHeadOfSeveral) {
   for (const char* head : {"/cells", "/stain"})
     EXPECT_TRUE(std::filesystem::is_directory(at("out") + head)) << head;
 
+  const std::string script = at("net.pt");
+  const std::string exported = "\"$BIN/export_model\" 'checkpoint.ckpt_path=" + last + "' ";
+  const auto refused = test::shell(exported + "format=onnx 'output=" + at("net.onnx") + "'");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("has the heads stain, cells"), std::string::npos) << refused.err;
+  ASSERT_EQ(test::shell(exported + "format=torchscript 'output=" + script + "'").code, 0);
+  const auto again = test::shell(
+      "\"$BIN/predict\" 'checkpoint.ckpt_path=" + script + "' trainer.accelerator=cpu " +
+      "'data.path=" + at("samples/test.csv") + "' 'paths.output_dir=" + at("again") + "'");
+  ASSERT_EQ(again.code, 0) << again.err;
+  for (const char* file : {"/cells/test_0000_raw.ome.tif", "/stain/test_0000_raw.ome.tif"})
+    EXPECT_EQ(read_file(at("again") + file).size(), read_file(at("out") + file).size());
+
   const auto resumed = test::shell("\"$BIN/train\" " + options + "trainer.max_steps=3 " +
                                    "'checkpoint.ckpt_path=" + last + "'");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
