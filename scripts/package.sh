@@ -53,7 +53,7 @@ make_predict() {
   cp -rL -- "$build/light/bin" "$build/light/lib" "$tree"
   cp -r -- "$root/configs" "$tree/share/cytra"
   cp -- "$root/LICENSE" "$tree"
-  gather "$tree" "$stage/origins.tsv"
+  torch=$stage/none gather "$tree" "$stage/origins.tsv"  # OpenMP's library is the distribution's
   # shellcheck disable=SC2016  # $ORIGIN is the loader's
   settle '$ORIGIN/../lib' "$tree/bin"
   # shellcheck disable=SC2016
