@@ -58,7 +58,7 @@ void Repository::add(const std::string& name, std::vector<std::string> paths) {
   Place place;
   place.stamp = place.seen = stamp_of(paths);
   place.model = std::make_shared<ServedModel>(name, config_, paths);
-  place.entry = {name, true, "", 1};
+  place.entry = {name, true, ""};
   place.paths = std::move(paths);
   const std::lock_guard lock(mutex_);
   places_.emplace(name, std::move(place));
@@ -149,7 +149,6 @@ std::string Repository::load_now(const std::string& name, std::vector<std::strin
     if (own.model) retired_.push_back(std::move(own.model));
     own.model = std::move(made);
     own.entry.is_loaded = true;
-    ++own.entry.loads;
     log::info("{}: {} is loaded, and answers from now on", name, join(own.paths, ", "));
   } else {
     log::warn("{}: can't be loaded: {}; {}",

@@ -43,7 +43,6 @@ class Repository {
     std::string name;
     bool is_loaded = false;
     std::string reason;  // why the newest files do not answer; "": they do
-    int64_t loads = 0;   // how often it was loaded
   };
   std::vector<Entry> index() const;  // by name
 
