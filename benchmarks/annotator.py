@@ -2,7 +2,7 @@
 """How many labels a simulated annotator needs: `serve` chooses the next image (uncertainty or random), the true label is its
 "correction", the model is trained from all labels so far, and so on until it has 95 % of the Dice that all labels give.
 
-annotator.py FOLDER_OF_PROGRAMS REALDATA [--sets nuclei cells] [--seeds 0 1 2 3 4] [--steps 40]
+annotator.py FOLDER_OF_PROGRAMS REALDATA [--sets nuclei cells] [--seeds 0 1 2 3 4] [--labels 1 3] [--steps 40]
 
 REALDATA has stardist/sd_img2d.tif, sd_mask2d.tif (StarDist, BSD-3) and bianb/maize_clsm.tif, maize_clsm_labels.tif
 (BioImageAnalysisNotebooks, CC-BY), which are cut into tiles: every fourth tile tests, the others are the pool. For each seed all strategies
@@ -39,7 +39,7 @@ def tiles(name, realdata):
         image, labels, side = realdata / "stardist/sd_img2d.tif", realdata / "stardist/sd_mask2d.tif", 64
         foreground = tifffile.imread(labels) > 0
     else:  # walls between cells: what touches another label
-        image, labels, side = realdata / "bianb/maize_clsm.tif", realdata / "bianb/maize_clsm_labels.tif", 128
+        image, labels, side = realdata / "bianb/maize_clsm.tif", realdata / "bianb/maize_clsm_labels.tif", 64
         numbers = tifffile.imread(labels)
         foreground = np.zeros(numbers.shape, bool)
         for axis in 0, 1:
@@ -89,24 +89,26 @@ def label(server, folder, name):
     ask(server, "PUT", f"/datastore/label?image={name}", body, headers)
 
 
-def annotate(start, pool, truth, tests, first, strategy, steps, goal, most):
-    """[Dice after each training], from one label on."""
+def annotate(start, pool, truth, tests, first, strategy, steps, goal, each):
+    """[(labels, Dice)] after each training, from one label on."""
     with tempfile.TemporaryDirectory(prefix="cytra-annotator-") as store:
         for image in pool.iterdir():
             shutil.copy(image, store)
         with Server(start, f"datastore={store}") as server:
-            curve = [dice(server, tests)]
+            most = len(list(pool.iterdir()))
+            curve = [(1, dice(server, tests))]
             label(server, truth, first)
             if strategy == "all":
                 for image in pool.iterdir():
                     label(server, truth, image.stem)
                 train(server, steps)
-                return [dice(server, tests)]
-            while len(curve) < most and curve[-1] < goal:
-                sample = json.loads(ask(server, "POST", f"/activelearning/{strategy}", b"{}"))
-                label(server, truth, sample["id"])
+                return [(most, dice(server, tests))]
+            while curve[-1][0] < most and curve[-1][1] < goal:
+                count = min(each, most - curve[-1][0])
+                for _ in range(count):
+                    label(server, truth, json.loads(ask(server, "POST", f"/activelearning/{strategy}", b"{}"))["id"])
                 train(server, steps)
-                curve.append(dice(server, tests))
+                curve.append((curve[-1][0] + count, dice(server, tests)))
             return curve
 
 
@@ -117,6 +119,7 @@ def main():
     parser.add_argument("--sets", nargs="+", default=["nuclei", "cells"], choices=["nuclei", "cells"])
     parser.add_argument("--strategies", nargs="+", default=["uncertainty", "random"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--labels", type=int, nargs=2, default=[1, 3], help="between two trainings, of nuclei and of cells")
     parser.add_argument("--steps", type=int, default=40, help="of each training, from the first label on; all labels together have as many as ten of these")
     words = parser.parse_args()
     results = {}
@@ -139,12 +142,12 @@ def main():
                     "patch_shape=[64,64]", "model.filters=[8,16,32]", f"seed={seed}", f"trainer.max_steps={words.steps}",
                     "trainer.max_epochs=100000", f"paths.output_dir={scratch}/run", "data.num_workers=1")
                 start = Start(words.binaries.resolve(), pathlib.Path(scratch) / "run/checkpoints/best.ckpt")
-                full = annotate(start, pool, truth, tests, first, "all", 10 * words.steps, 1, 1)[0]
+                full = annotate(start, pool, truth, tests, first, "all", 10 * words.steps, 1, 0)[0][1]
                 for strategy in words.strategies:
-                    curve = annotate(start, pool, truth, tests, first, strategy, words.steps, 0.95 * full, len(kept))
-                    needed = len(curve) if curve[-1] >= 0.95 * full else None
+                    curve = annotate(start, pool, truth, tests, first, strategy, words.steps, 0.95 * full, words.labels[name == "cells"])
+                    needed = curve[-1][0] if curve[-1][1] >= 0.95 * full else None
                     print(json.dumps({"set": name, "seed": seed, "strategy": strategy, "pool": len(kept), "full_dice": round(full, 3),
-                                      "labels": needed, "dice": [round(value, 3) for value in curve]}), flush=True)
+                                      "labels": needed, "dice": [[count, round(value, 3)] for count, value in curve]}), flush=True)
                     results.setdefault((name, strategy), []).append((needed or len(kept)) / len(kept))
     for (name, strategy), shares in results.items():
         print(f"{name}, {strategy}: {100 * statistics.mean(shares):.0f} % of the labels ({', '.join(f'{100 * s:.0f}' for s in shares)})")

@@ -112,6 +112,14 @@ def folders(model, checks):
             for token in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {server.token}"}):
                 status = server.ask(method, target, headers=token, token=False)[0]
                 checks.expect(status == 401, f"{method} {target} with {list(token.values())}: {status}")
+        # A header that names another file would show that of somebody else.
+        header = "ObjectType = Image\nNDims = 2\nDimSize = 4 4\nElementType = MET_UCHAR\nElementDataFile = x.ome.tif\n".encode()
+        for target in "/session/", "/datastore/?image=h", "/datastore/label?image=x", "/infer/last":
+            for name, content, expected in (("h.mhd", header, 422), ("h.mha", header, 422), ("h.h5", b"\x89HDF\r\n\x1a\n" + bytes(600), 415)):
+                body = f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + content + b"\r\n--b--\r\n"
+                status, _, answer = server.ask("POST" if "infer" in target else "PUT", target, body, {"Content-Type": "multipart/form-data; boundary=b"})
+                checks.expect(status == expected, f"{target} {name}: {status} {answer[:200]}")
+        checks.expect(not list(store.glob("h.*")) and len(list((store / "labels/final").iterdir())) == 1, "nothing of it is kept")
         described = server.ask("GET", "/openapi.json")[2]
         checks.expect(all(f'"{path}"'.encode() in described for path in ("/", "/preview", "/train/{model}", "/trainings/report",
                       "/v2/repository/models/{model}/load")), "/openapi.json has the new routes")
@@ -222,7 +230,11 @@ def drain(model, checks):
             connection = server.connect()
             connection.sendall(head(server, f"Content-Length: {len(image)}", "Connection: close") + image)
             connections.append(connection)
-        while b"cytra_serve_requests_open 0\n" in server.ask("GET", "/metrics")[2]:
+        def begun():
+            lines = server.ask("GET", "/metrics")[2].decode().splitlines()
+            return sum(float(line.split()[-1]) for line in lines if line.startswith(("cytra_serve_requests_open ", 'cytra_serve_answers_total{route="/predict"')))
+
+        while begun() < 30:
             time.sleep(0.01)
         os.kill(server.process.pid, signal.SIGTERM)
         late = []

@@ -5,6 +5,7 @@ Protocol pass byte by byte.
 serve_test.py FOLDER_OF_PROGRAMS
 """
 import email
+import gzip
 import json
 import math
 import struct
@@ -33,14 +34,21 @@ def same_as_predict(model, server, checks):
     checks.expect((status, headers.get("content-type")) == (200, "image/png") and body == expected, "Accept: image/png")
 
 
+def pictures(server, query, content):
+    """The status of /preview, what it tells of the pictures, and the pictures."""
+    status, headers, body = server.ask("POST", f"/preview?{query}", content)
+    if status != 200:
+        return status, body, {}
+    message = email.message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
+    parts = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in message.get_payload()}
+    return status, json.loads(parts.pop("about")), parts
+
+
 def preview(model, server, checks, kinds):
     """The parts of /preview, of a kind for each query; page_test.py looks at the pictures."""
     image = model.images[0]
     for query, kind in kinds:
-        status, headers, body = server.ask("POST", f"/preview?filename={image.name}{query}", image.read_bytes())
-        message = email.message_from_bytes(b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body)
-        parts = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in message.get_payload()}
-        about = json.loads(parts["about"])
+        status, about, parts = pictures(server, f"filename={image.name}{query}", image.read_bytes())
         sizes = [struct.unpack(">II", parts[name][16:24]) for name in ("image", "result")]
         checks.expect(status == 200 and about["kind"] == kind and sizes == [(64, 64)] * 2, f"/preview {query}: {status}, {about}, {sizes}")
     for query, status, words in [("&output=table", 400, b"unknown parameter"), ("&plane=-1", 400, b"plane=-1"),
@@ -52,6 +60,64 @@ def preview(model, server, checks, kinds):
         checks.expect(status == 200 and server.token.encode() not in body and ("default-src 'none'" in headers["content-security-policy"]
                       if target == "/" else True), f"{target} needs no token and holds none")
     checks.expect(server.start["page"] == f"{server.url}/#token={server.token}", "the page's address")
+
+
+def dicom_slice(number, side, pixels):
+    """A slice of a series, explicit and little endian."""
+    def element(group, own, kind, value):
+        value += b" " if len(value) % 2 else b""
+        size = b"\0\0" + struct.pack("<I", len(value)) if kind == b"OW" else struct.pack("<H", len(value))
+        return struct.pack("<HH", group, own) + kind + size + value
+
+    number_of = lambda value: struct.pack("<H", value)
+    image = b"".join(element(*words) for words in [
+        (0x0008, 0x0016, b"UI", b"1.2.840.10008.5.1.4.1.1.2"), (0x0008, 0x0018, b"UI", b"1.2.3.%d" % number), (0x0008, 0x0060, b"CS", b"CT"),
+        (0x0020, 0x000d, b"UI", b"1.2.4"), (0x0020, 0x000e, b"UI", b"1.2.5"), (0x0020, 0x0013, b"IS", b"%d" % number),
+        (0x0020, 0x0032, b"DS", b"0\\0\\%d" % number), (0x0020, 0x0037, b"DS", b"1\\0\\0\\0\\1\\0"), (0x0028, 0x0002, b"US", number_of(1)),
+        (0x0028, 0x0004, b"CS", b"MONOCHROME2"), (0x0028, 0x0010, b"US", number_of(side)), (0x0028, 0x0011, b"US", number_of(side)),
+        (0x0028, 0x0030, b"DS", b"1\\1"), (0x0028, 0x0100, b"US", number_of(16)), (0x0028, 0x0101, b"US", number_of(16)),
+        (0x0028, 0x0102, b"US", number_of(15)), (0x0028, 0x0103, b"US", number_of(0)), (0x7fe0, 0x0010, b"OW", pixels)])
+    syntax = element(0x0002, 0x0010, b"UI", b"1.2.840.10008.1.2.1")
+    return bytes(128) + b"DICM" + element(0x0002, 0x0000, b"UL", struct.pack("<I", len(syntax))) + syntax + image
+
+
+def stacks(model, checks):
+    """A stack's planes are predicted once, and a series' slices may have one name."""
+    side, depth = 64, 3
+    planes = [struct.pack(f"<{side * side}H", *[(7 * i * i + 13 * i + 900 * z) % 4001 for i in range(side * side)]) for z in range(depth)]
+    header = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({depth}, {side}, {side}), }}".encode().ljust(117) + b"\n"
+    stack = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"".join(planes)
+
+    def batches(server):
+        return sum(float(line.split()[-1]) for line in server.ask("GET", "/metrics")[2].decode().splitlines()
+                   if line.startswith("cytra_serve_batches_total"))
+
+    shown = {}
+    for query in "", "&save=mask", "&save=entropy":
+        with Server(model, "performance.backend=eager", "inference_args.spatial_dim=0") as server:
+            for plane in 2, 0, 1, 2:
+                status, about, parts = pictures(server, f"filename=s.npy&plane={plane}{query}", stack)
+                checks.expect(status == 200 and about["plane"] == plane and about["planes"] == depth, f"plane {plane} of a stack{query}: {status} {about}")
+                shown.setdefault((query, plane), parts)
+                checks.expect(shown[query, plane] == parts, f"plane {plane}{query}: its pictures")
+            checks.expect(batches(server) == 1, f"a stack{query} is predicted once: {batches(server)}")
+            checks.expect(pictures(server, f"filename=s.npy&plane={depth}{query}", stack)[0] == 400, "a plane beyond a stack that was shown")
+            checks.expect(len({parts["image"] for (own, _), parts in shown.items() if own == query}) == depth, "each plane has its picture")
+        with Server(model, "performance.backend=eager", "inference_args.spatial_dim=0") as server:
+            checks.expect(pictures(server, f"filename=s.npy&plane=1{query}", stack)[2] == shown[query, 1], f"plane 1 of a server that knows no stack{query}")
+            pictures(server, f"filename=s.npy&plane=1{query}", stack[:-1] + b"\1")
+            pictures(server, f"filename=s.npy&plane=1&threshold=0.25{query}", stack)
+            checks.expect(batches(server) == 3, f"another stack, another threshold: {batches(server)}")
+    with Server(model, "performance.backend=eager", "inference_args.spatial_dim=0") as server:
+        slices = b"".join(b'--b0\r\nContent-Disposition: form-data; name="files"; filename="IM1.dcm"\r\n\r\n' + dicom_slice(z, side, plane) + b"\r\n"
+                          for z, plane in enumerate(planes))
+        status, _, body = server.ask("PUT", "/session/", slices + b"--b0--\r\n", {"Content-Type": "multipart/form-data; boundary=b0"})
+        checks.expect(status == 200, f"a session of slices: {status} {body[:200]}")
+        session = json.loads(body).get("session_id")
+        headers, body = form(params="{}")
+        status, _, body = server.ask("POST", f"/infer/last?output=image&session_id={session}", body, headers)
+        shape = struct.unpack("<4h", gzip.decompress(body)[40:48]) if status == 200 else body[:300]
+        checks.expect(shape == (3, side, side, depth), f"slices of one name: {status} {shape}")
 
 
 def together(model, server, checks):
@@ -251,6 +317,7 @@ def main():
                          ("[{_target_: Threshold, threshold: 0.5}, {_target_: ConnectedComponents}]", [("&save=probability", "labels")])]:
         with Server(model, f"predict.postprocess={steps}") as server:
             preview(model, server, checks, kinds)
+    stacks(model, checks)
     starts(model, checks)
     return 1 if checks.failed else 0
 

@@ -4,6 +4,7 @@ memory. Ends with 77, which means skipped, where the client is not installed.
 
 triton_test.py FOLDER_OF_PROGRAMS
 """
+import os
 import sys
 
 try:
@@ -78,6 +79,22 @@ def main():
                 checks.expect(False, "more bytes than the region has")
             except http.InferenceServerException as error:
                 checks.expect("bytes" in str(error), f"more bytes than the region has: {error}")
+            with Server(model, *model.words, "limits.requests_mb=1", "limits.body_mb=1") as small:
+                other = http.InferenceServerClient(f"127.0.0.1:{small.port}")
+                access = {"Authorization": f"Bearer {small.token}"}
+                wide = np.zeros((1, 1, 1024, 1024), np.uint16)
+                large = shared_memory.create_shared_memory_region("large", f"/cytra_test_large_{os.getpid()}", wide.nbytes)
+                try:
+                    other.register_system_shared_memory("large", f"/cytra_test_large_{os.getpid()}", wide.nbytes, headers=dict(access))
+                    much = http.InferInput("image", wide.shape, "UINT16")
+                    much.set_shared_memory("large", wide.nbytes)
+                    other.infer("last", [much], headers=dict(access))
+                    checks.expect(False, "shared memory above limits.requests_mb")
+                except http.InferenceServerException as error:
+                    checks.expect("full" in str(error), f"shared memory above limits.requests_mb: {error}")
+                finally:
+                    shared_memory.destroy_shared_memory_region(large)
+                other.close()
             client.unregister_system_shared_memory(headers=token())
             checks.expect(client.get_system_shared_memory_status(headers=token()) == [], "unregister_system_shared_memory")
         finally:

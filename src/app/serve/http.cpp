@@ -36,12 +36,13 @@ struct HttpRoom::State {
 
 class HttpRoom::Held final : public Place {
  public:
-  Held(std::shared_ptr<State> state, int64_t bytes) : state_(std::move(state)), bytes_(bytes) {}
+  Held(std::shared_ptr<State> state, int64_t bytes, int64_t requests)
+      : state_(std::move(state)), requests_(requests), bytes_(bytes) {}
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() override {
     const std::lock_guard lock(state_->mutex);
-    --state_->requests;
+    state_->requests -= requests_;
     state_->bytes -= bytes_;
   }
   bool grow(int64_t bytes) override {
@@ -54,20 +55,22 @@ class HttpRoom::Held final : public Place {
 
  private:
   const std::shared_ptr<State> state_;
+  const int64_t requests_;
   int64_t bytes_;
 };
 
 HttpRoom::HttpRoom(int64_t requests, int64_t bytes) : state_(new State{requests, bytes}) {}
 
-std::unique_ptr<HttpRoom::Place> HttpRoom::enter(int64_t bytes) {
+std::unique_ptr<HttpRoom::Place> HttpRoom::enter(int64_t bytes, int64_t requests) {
   {
     const std::lock_guard lock(state_->mutex);
-    if (state_->requests >= state_->most_requests || bytes > state_->most_bytes - state_->bytes)
+    if (requests > state_->most_requests - state_->requests ||
+        bytes > state_->most_bytes - state_->bytes)
       return nullptr;
-    ++state_->requests;
+    state_->requests += requests;
     state_->bytes += bytes;
   }
-  return std::make_unique<Held>(state_, bytes);
+  return std::make_unique<Held>(state_, bytes, requests);
 }
 
 int64_t HttpRoom::requests() const {

@@ -70,7 +70,8 @@ class HttpRoom {
     /// Takes further bytes. False: there is no room for them.
     virtual bool grow(int64_t bytes) = 0;
   };
-  std::unique_ptr<Place> enter(int64_t bytes);
+  /// `requests`: 0 for further bytes of one that has its place.
+  std::unique_ptr<Place> enter(int64_t bytes, int64_t requests = 1);
   int64_t requests() const;
   int64_t bytes() const;
 

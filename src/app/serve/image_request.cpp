@@ -74,11 +74,6 @@ const io::Format* format_by_content(const std::string& content, const std::strin
   return nullptr;
 }
 
-bool is_taken(const io::Format* format) {
-  return format != nullptr &&
-         std::find(kTakenFormats.begin(), kTakenFormats.end(), format->name) != kTakenFormats.end();
-}
-
 class FileWork final : public ImageWork {
  public:
   FileWork(ImageFile file, Spool& spool) : file_(std::move(file)), place_(spool.take()) {}
@@ -155,17 +150,8 @@ class FileWork final : public ImageWork {
         if (file_.type == type) ending = own;
       name_ = "image" + ending;
     }
-    if (format != nullptr && !is_taken(format)) {
-      throw HttpError(415, fmt::format("{}: {} is not taken by the server", name_, format->title));
-    }
     path_ = place_->folder() + "/" + name_;
-    write_plain(path_, std::exchange(file_.content, {}));
-    if (const auto others = io::other_files_of(path_); !others.empty()) {
-      throw HttpError(422,
-                      fmt::format("{}: names the file {}, too; expected one that holds all",
-                                  name_,
-                                  printable(fs::path(others.front()).filename().string())));
-    }
+    write_image(path_, std::exchange(file_.content, {}));
   }
 
   ImageFile file_;
@@ -199,11 +185,22 @@ std::string safe_name(const std::string& given) {
   return is_fine ? name : "";
 }
 
-void write_plain(const std::string& path, const std::string& content) {
+void write_image(const std::string& path, const std::string& content) {
+  const std::string name = fs::path(path).filename().string();
+  if (const io::Format* format = format_by_content(content, path);
+      format != nullptr &&
+      std::find(kTakenFormats.begin(), kTakenFormats.end(), format->name) == kTakenFormats.end())
+    throw HttpError(415, fmt::format("{}: {} is not taken by the server", name, format->title));
   std::ofstream file(path, std::ios::binary);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   file.close();
   if (!file) throw_errno("can't be written", path, errno);
+  if (const auto others = io::other_files_of(path); !others.empty()) {
+    throw HttpError(422,
+                    fmt::format("{}: names the file {}, too; expected one that holds all",
+                                name,
+                                printable(fs::path(others.front()).filename().string())));
+  }
 }
 
 double number_of(const std::string& name, const std::string& text, double low, double high) {

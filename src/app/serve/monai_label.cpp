@@ -245,16 +245,15 @@ HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange) {
   if (head.path == "/datastore/" && head.method == "GET") {
     if (head.parameter("output") == "train") return label_json(datastore_status(state)["train"]);
     if (head.parameter("output") != "all") return label_json(datastore_status(state));
-    Json objects = Json::object();
-    for (const auto& [id, path] : store.images()) {
-      Json tags = Json::object();
-      for (const auto& [own, count] : store.tags())
-        if (const auto labels = store.labels(own); labels.count(id) > 0)
-          tags[own] = {{"ext", labels.at(id).substr(labels.at(id).rfind('/') + 1 + id.size())}};
+    std::map<std::string, Json> labels;  // of each image those of all tags
+    for (const auto& [own, count] : store.tags())
+      for (const auto& [id, path] : store.labels(own))
+        labels[id][own] = {{"ext", path.substr(path.rfind('/') + 1 + id.size())}};
+    std::map<std::string, Json> objects;
+    for (const auto& [id, path] : store.images())
       objects[id] = {
           {"image", {{"info", {{"name", std::filesystem::path(path).filename().string()}}}}},
-          {"labels", tags}};
-    }
+          {"labels", labels.count(id) > 0 ? labels.at(id) : Json::object()}};
     return label_json({{"name", "datastore"}, {"description", ""}, {"objects", objects}});
   }
   if (head.path == "/datastore/" && head.method == "DELETE") {
@@ -271,6 +270,10 @@ HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange) {
   if (head.method == "GET") return label_file(store.label(head.parameter("label"), tag));
   const std::vector<FormPart> parts = parse_form(head.header("content-type"), exchange.body);
   const FormPart& part = file_part(parts);
+  const std::string name = safe_name(part.filename);
+  if (name.empty())
+    throw HttpError(400, printable(part.filename) + ": expected the plain name of an image");
+  write_image(state.spool.take()->folder() + "/" + name, part.content);  // throws for what can't be
   std::string id = head.parameter("image");
   if (head.path == "/datastore/label") {
     store.save_label(id, tag, part.filename, part.content);
@@ -307,10 +310,12 @@ HttpResponse label_session(ServeState& state, const HttpExchange& exchange, cons
   int64_t files = 0;
   for (const FormPart& part : parts) {
     if (part.filename.empty()) continue;
-    const std::string name = safe_name(part.filename);
+    const std::string name = safe_name(part.filename), folder = session.place->folder() + "/";
     session.name = name.empty() ? fmt::format("image_{}", files) : name;
-    session.path = session.place->folder() + "/" + session.name;
-    write_plain(session.path, part.content);
+    if (std::filesystem::exists(folder + session.name))  // slices of a series, of two folders
+      session.name = fmt::format("{}_{}", files, name);
+    session.path = folder + session.name;
+    write_image(session.path, part.content);
     session.bytes += static_cast<int64_t>(part.content.size());
     ++files;
   }

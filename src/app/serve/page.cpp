@@ -156,7 +156,7 @@ function draw() {
   by('threshold_text').textContent = threshold.toFixed(2);
   by('plane_text').textContent = `${about.plane} of ${about.planes}`;
   let said = about.shape.slice(1).join(' x ') + (about.shape.length > 3 ? ' voxels' : ' pixels');
-  if (about.step > 1) said += `, every ${about.step}th is shown`;
+  if (about.step > 1) said += `, 1 of ${about.step} pixels a side is shown`;
   if (about.kind === 'image') {
     context.globalAlpha = opacity;
     context.drawImage(result, 0, 0);

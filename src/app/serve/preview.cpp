@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
 #include "app/serve/form_data.h"
@@ -14,6 +15,7 @@
 #include "inference/overlay_rows.h"
 #include "inference/result.h"
 #include "inference/windowed_model.h"
+#include "io/fingerprint.h"
 #include "io/png/write.h"
 
 namespace cytra::app {
@@ -38,55 +40,92 @@ at::Tensor coloured_numbers(const at::Tensor& numbers) {
                     numbers.bitwise_right_shift(16).bitwise_and(255)});
 }
 
-struct Preview {
-  std::string image, result;  // PNG
-  Json about;
-};
+/// A plane of a stack; < 0: the middle one. Throws: HttpError beyond.
+int64_t plane_in(const inference::ModelInput& image, int64_t plane) {
+  if (plane < 0) return image.shape[1] / 2;
+  if (plane < image.shape[1]) return plane;
+  throw HttpError(
+      400,
+      fmt::format(
+          "plane={}: the image has {} planes, expected a number below", plane, image.shape[1]));
+}
 
-/// Keeps a plane of a result, and draws it.
+/// Keeps each step-th column, and none of the memory that the others are in.
+at::Tensor thinned(const at::Tensor& rows, int64_t step) {
+  return rows.slice(2, 0, {}, step).clone(at::MemoryFormat::Contiguous);
+}
+
+at::Tensor no_labels(const at::Tensor& plane) {
+  return at::zeros({plane.size(-2), plane.size(-1)}, at::kInt);
+}
+
+HttpResponse pictures(const Json& about, const io::Image& image, const at::Tensor& result) {
+  const std::string& kind = about["kind"].get_ref<const std::string&>();
+  const std::string drawn = kind == "image"
+                                ? io::encode_png(inference::draw_overlay(result, no_labels(result)))
+                                : png_of(kind == "labels" ? coloured_numbers(result[0]) : result);
+  return form_response({{"about", "", about.dump(), "application/json"},
+                        {"image", "image.png", io::encode_png(image), "image/png"},
+                        {"result", "result.png", drawn, "image/png"}});
+}
+
+/// The pictures of a plane of a stack; < 0: of the middle one.
+HttpResponse pictures_of_plane(const ShownStack& stack, int64_t plane) {
+  Json about = stack.about;
+  about["plane"] = plane = plane_in(*stack.image, plane);
+  const at::Tensor image = stack.image->shown(plane, 1).select(1, 0);
+  return pictures(about,
+                  inference::draw_overlay(image, no_labels(image)),
+                  stack.planes.at(static_cast<std::size_t>(plane - stack.first)));
+}
+
+/// Keeps what is shown of a result, and draws it.
 class PreviewOutput final : public inference::ResultOutput {
  public:
-  PreviewOutput(Preview& preview, std::string form, double threshold, int64_t plane)
-      : preview_(preview), form_(std::move(form)), threshold_(threshold), plane_(plane) {}
+  PreviewOutput(HttpResponse& response,
+                std::string form,
+                double threshold,
+                int64_t plane,
+                const std::shared_ptr<ShownStack>& stack)
+      : response_(response),
+        form_(std::move(form)),
+        threshold_(threshold),
+        plane_(plane),
+        stack_(stack) {}
 
   void take(const inference::ImageResult& result, const at::Tensor& rows) override {
-    if (image_ == nullptr) begin(result);
+    if (kind_.empty()) begin(result);
     const int64_t count = rows.size(1);
     if (is_stack_) {
-      if (plane_ >= next_ && plane_ < next_ + count)
-        keep(drawn(result, rows.slice(1, plane_ - next_, plane_ - next_ + 1))
-                 .select(1, 0)
-                 .slice(1, 0, {}, step_));
+      for (int64_t row = 0; row < count; ++row)
+        if (keeps_all_ || next_ + row == plane_)
+          kept_.push_back(thinned(
+              drawn(result, rows.slice(1, row, row + 1)).select(1, 0).slice(1, 0, {}, step_),
+              step_));
     } else {
       const int64_t first = (step_ - next_ % step_) % step_;
-      if (first < count) keep(drawn(result, rows.slice(1, first, count, step_)));
+      if (first < count)
+        kept_.push_back(thinned(drawn(result, rows.slice(1, first, count, step_)), step_));
       background_->take(at::zeros({1, count, image_->shape[2]}, at::kByte));
     }
     next_ += count;
   }
 
   void finish(inference::ResultFiles&) override {
-    const at::Tensor plane = at::cat(kept_, 1);
-    io::Image picture;
+    const Json about{{"kind", kind_},
+                     {"threshold", threshold_},
+                     {"plane", 0},
+                     {"planes", is_stack_ ? image_->shape[1] : 1},
+                     {"shape", image_->shape},
+                     {"step", step_}};
     if (is_stack_) {
-      picture = inference::draw_overlay(image_->shown(plane_, 1).select(1, 0),
-                                        at::zeros({image_->shape[2], image_->shape[3]}, at::kInt));
+      stack_->about = about;
+      stack_->planes = std::move(kept_);
+      stack_->first = keeps_all_ ? 0 : plane_;
+      response_ = pictures_of_plane(*stack_, plane_);
     } else {
-      picture = background_->picture();
+      response_ = pictures(about, background_->picture(), at::cat(kept_, 1));
     }
-    preview_.image = io::encode_png(picture);
-    if (kind_ == "image") {
-      preview_.result = io::encode_png(
-          inference::draw_overlay(plane, at::zeros({plane.size(1), plane.size(2)}, at::kInt)));
-    } else {
-      preview_.result = png_of(kind_ == "labels" ? coloured_numbers(plane[0]) : plane);
-    }
-    preview_.about = {{"kind", kind_},
-                      {"threshold", threshold_},
-                      {"plane", is_stack_ ? plane_ : 0},
-                      {"planes", is_stack_ ? image_->shape[1] : 1},
-                      {"shape", image_->shape},
-                      {"step", step_}};
   }
 
  private:
@@ -95,33 +134,24 @@ class PreviewOutput final : public inference::ResultOutput {
     const auto rank = image_->shape.size();
     is_stack_ = rank == 4;
     step_ = (std::max(image_->shape[rank - 1], image_->shape[rank - 2]) - 1) / kLargestPreview + 1;
+    kind_ = "image";
     if (form_ == "probability" && result.info().shape[0] == 1 &&
         result.info().dtype == io::Dtype::f32) {
       kind_ = "probability";
     } else if (result.has_labels()) {
       kind_ = "labels";
     }
-    if (!is_stack_) {
+    if (is_stack_) {
+      plane_ = plane_in(*image_, plane_);
+      keeps_all_ = !image_->is_by_rows();
+    } else {
       background_.emplace(*image_);
-      return;
     }
-    if (plane_ < 0) plane_ = image_->shape[1] / 2;
-    if (plane_ >= image_->shape[1]) {
-      throw HttpError(400,
-                      fmt::format("plane={}: the image has {} planes, expected a number below",
-                                  plane_,
-                                  image_->shape[1]));
-    }
-  }
-
-  /// Keeps each step_-th column, and none of the memory that the others are in.
-  void keep(const at::Tensor& rows) {
-    kept_.push_back(rows.slice(2, 0, {}, step_).clone(at::MemoryFormat::Contiguous));
   }
 
   /// Shape: (C,count,...) of the result -> (1,count,...) as it is kept.
   at::Tensor drawn(const inference::ImageResult& result, const at::Tensor& rows) const {
-    if (kind_ == "probability") return rows.to(at::kFloat).mul(255).round().clamp(0, 255);
+    if (kind_ == "probability") return rows.mul(255).round().clamp(0, 255).to(at::kByte);
     if (kind_ == "image") return inference::shown_channels(rows).to(at::kFloat);
     const at::Tensor labels = result.labels(rows);
     if (labels.size(0) == 1) return labels.to(at::kInt);
@@ -130,42 +160,47 @@ class PreviewOutput final : public inference::ResultOutput {
     return (at::arange(1, labels.size(0) + 1, at::kInt).view(shape) * labels.ne(0)).amax(0, true);
   }
 
-  Preview& preview_;
+  HttpResponse& response_;
   const std::string form_;
   const double threshold_;
   int64_t plane_;  // < 0: the middle one
+  const std::shared_ptr<ShownStack> stack_;
   const inference::ModelInput* image_ = nullptr;
-  bool is_stack_ = false;
-  std::string kind_ = "image";
+  bool is_stack_ = false, keeps_all_ = false;
+  std::string kind_;
   int64_t step_ = 1, next_ = 0;
-  std::vector<at::Tensor> kept_;
+  std::vector<at::Tensor> kept_;                      // rows, or planes of a stack
   std::optional<inference::OverlayRows> background_;  // of an image of one plane
 };
 
 class PreviewWork final : public ImageWork {
  public:
-  PreviewWork(std::unique_ptr<ImageWork> file, int64_t plane)
-      : file_(std::move(file)), plane_(plane) {}
+  PreviewWork(std::unique_ptr<ImageWork> file,
+              int64_t plane,
+              ShownStacks& stacks,
+              std::shared_ptr<ShownStack> stack)
+      : file_(std::move(file)), plane_(plane), stacks_(stacks), stack_(std::move(stack)) {}
   std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override {
-    return file_->read(model);
+    return stack_->image = file_->read(model);
   }
   inference::ImageResult::Outputs outputs(const PreparedModel& model) override {
     inference::ImageResult::Outputs outputs;
     outputs.push_back(std::make_unique<PreviewOutput>(
-        preview_, model.predictor.windowed().form, model.options.threshold, plane_));
+        response_, model.predictor.windowed().form, model.options.threshold, plane_, stack_));
     return outputs;
   }
   HttpResponse respond(const inference::ImageResult&) override {
-    return form_response({{"about", "", preview_.about.dump(), "application/json"},
-                          {"image", "image.png", std::move(preview_.image), "image/png"},
-                          {"result", "result.png", std::move(preview_.result), "image/png"}});
+    if (stack_->planes.size() > 1) stacks_.add(stack_);
+    return std::move(response_);
   }
   std::string message(const std::string& what) const override { return file_->message(what); }
 
  private:
   const std::unique_ptr<ImageWork> file_;
   const int64_t plane_;
-  Preview preview_;
+  ShownStacks& stacks_;
+  const std::shared_ptr<ShownStack> stack_;
+  HttpResponse response_;
 };
 
 /// Whether a mask's probability can be shown in its place: masks that steps change have none.
@@ -183,9 +218,39 @@ bool has_probability(ServedModel& model, ResultWish wish) {
 
 }  // namespace
 
+int64_t ShownStack::bytes() const {
+  int64_t bytes =
+      2 * static_cast<int64_t>(sizeof(float));  // as the model takes it, and as it is shown
+  for (const int64_t side : image->shape) bytes *= side;
+  for (const at::Tensor& plane : planes) bytes += static_cast<int64_t>(plane.nbytes());
+  return bytes;
+}
+
+std::shared_ptr<const ShownStack> ShownStacks::find(
+    const std::string& key, const std::shared_ptr<const PreparedModel>& model) {
+  const std::lock_guard lock(mutex_);
+  for (auto own = stacks_.begin(); own != stacks_.end(); ++own) {
+    if ((*own)->key != key || (*own)->model.lock() != model) continue;
+    stacks_.splice(stacks_.begin(), stacks_, own);
+    return *own;
+  }
+  return nullptr;
+}
+
+void ShownStacks::add(std::shared_ptr<const ShownStack> stack) {
+  const std::lock_guard lock(mutex_);
+  stacks_.push_front(std::move(stack));
+  int64_t bytes = 0;
+  for (auto own = stacks_.begin(); own != stacks_.end();) {
+    bytes += (*own)->bytes();
+    own = bytes > most_ || (*own)->model.expired() ? stacks_.erase(own) : std::next(own);
+  }
+}
+
 void preview_image(ServedModel& model,
                    const std::shared_ptr<HttpExchange>& exchange,
-                   Spool& spool) {
+                   Spool& spool,
+                   ShownStacks& stacks) {
   std::vector<std::string> known{"plane"};
   for (const ImageParameter& parameter : kImageParameters)
     if (parameter.is_of_preview) known.emplace_back(parameter.name);
@@ -196,8 +261,24 @@ void preview_image(ServedModel& model,
     plane = std::lround(number_of("plane", exchange->head.parameter("plane"), 0, 1e9));
   if (request.wish.form.empty() && has_probability(model, request.wish))
     request.wish.form = "probability";
+  const ImageFile& file = request.file;
+  const std::string key = fmt::format("{} {} {} {} {}",
+                                      file.scene,
+                                      file.timepoint,
+                                      io::fingerprint(file.content),
+                                      file.name,
+                                      file.type);
+  const auto prepared = model.prepared(request.wish);
+  if (const auto known_stack = stacks.find(key, prepared)) {
+    const c10::InferenceMode inference_mode;
+    return exchange->answer(pictures_of_plane(*known_stack, plane));
+  }
+  auto stack = std::make_shared<ShownStack>();
+  stack->key = key;
+  stack->model = prepared;
   model.submit(request.wish,
-               std::make_unique<PreviewWork>(work_on_file(std::move(request.file), spool), plane),
+               std::make_unique<PreviewWork>(
+                   work_on_file(std::move(request.file), spool), plane, stacks, std::move(stack)),
                exchange);
 }
 

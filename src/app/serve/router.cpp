@@ -47,7 +47,8 @@ ServeState::ServeState(const ServeConfig& given, std::string secret)
       token(std::move(secret)),
       spool(4 * given.limits.requests_mb * 1'000'000),
       room(given.limits.requests, given.limits.requests_mb * 1'000'000),
-      sessions(spool, given.limits.requests, given.limits.requests_mb * 1'000'000) {
+      sessions(spool, given.limits.requests, given.limits.requests_mb * 1'000'000),
+      stacks(given.limits.requests_mb * 1'000'000 / 4) {
   models.emplace(given);
   trainings = given.trainings.value_or(given.datastore ? *given.datastore + "/trainings" : "");
   if (!given.datastore) return;
@@ -63,7 +64,10 @@ Router::Router(ServeState& state) : state_(state) {
   };
   const auto preview = [this](const std::shared_ptr<HttpExchange>& exchange,
                               const ServeArguments& arguments) {
-    preview_image(*state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
+    preview_image(*state_.model(arguments.empty() ? "" : arguments[0]),
+                  exchange,
+                  state_.spool,
+                  state_.stacks);
   };
   routes_ = {
       {"GET",

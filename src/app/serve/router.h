@@ -11,6 +11,7 @@
 
 #include "app/serve/label_training.h"
 #include "app/serve/monai_label.h"
+#include "app/serve/preview.h"
 #include "app/serve/repository.h"
 #include "app/serve/served_model.h"
 #include "app/serve/shared_regions.h"
@@ -26,8 +27,9 @@ struct ServeState {
   const std::string token;  // "": none
   Spool spool;
   HttpRoom room;
-  SharedRegions regions;
+  SharedRegions regions{room};
   LabelSessions sessions;
+  ShownStacks stacks;
   std::optional<Datastore> datastore;
   std::optional<ThreadPool> pool{2};  // begins work, so that the server's thread never waits
   std::optional<Repository> models;

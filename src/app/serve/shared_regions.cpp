@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -93,8 +94,12 @@ SharedRegions::Open SharedRegions::find(const std::string& name,
   return found->second;
 }
 
-std::string SharedRegions::read(const std::string& name, int64_t offset, int64_t bytes) const {
+SharedRegions::Content SharedRegions::read(const std::string& name,
+                                           int64_t offset,
+                                           int64_t bytes) const {
   const Open open = find(name, offset, bytes);
+  std::shared_ptr<const HttpRoom::Place> place = room_.enter(bytes, 0);
+  if (!place) throw HttpError(503, "the server is full, expected another try later");
   std::string content(static_cast<std::size_t>(bytes), '\0');
   for (std::size_t done = 0; done < content.size();) {
     const ssize_t count = ::pread(open.file->get(),
@@ -105,7 +110,7 @@ std::string SharedRegions::read(const std::string& name, int64_t offset, int64_t
     if (count <= 0) throw HttpError(400, fmt::format("{}: the region became smaller", name));
     done += static_cast<std::size_t>(count);
   }
-  return content;
+  return {std::move(content), std::move(place)};
 }
 
 void SharedRegions::write(const std::string& name, int64_t offset, const std::string& bytes) const {

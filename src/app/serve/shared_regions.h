@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 
+#include "app/serve/http.h"
+
 namespace cytra::app {
 
 /// Regions of POSIX shared memory (shm_open) that clients have registered, by name. They are copied
@@ -18,7 +20,8 @@ class SharedRegions {
     std::string key;
     int64_t offset = 0, bytes = 0;
   };
-  SharedRegions() = default;
+  /// `room` counts the bytes that are copied from regions.
+  explicit SharedRegions(HttpRoom& room) : room_(room) {}
   ~SharedRegions();
   SharedRegions(const SharedRegions&) = delete;
   SharedRegions& operator=(const SharedRegions&) = delete;
@@ -29,8 +32,12 @@ class SharedRegions {
   void remove(const std::string& name);
   /// The region of a name, or all (""). Throws: HttpError (400) for an unknown one.
   std::map<std::string, Region> list(const std::string& name) const;
-  /// Copies bytes. Throws: HttpError (400) beyond the region.
-  std::string read(const std::string& name, int64_t offset, int64_t bytes) const;
+  struct Content {
+    std::string bytes;
+    std::shared_ptr<const HttpRoom::Place> place;  // which they take
+  };
+  /// Copies bytes. Throws: HttpError (400) beyond the region; (503) where there is no room.
+  Content read(const std::string& name, int64_t offset, int64_t bytes) const;
   void write(const std::string& name, int64_t offset, const std::string& bytes) const;
 
  private:
@@ -40,6 +47,7 @@ class SharedRegions {
     std::shared_ptr<const File> file;
   };
   Open find(const std::string& name, int64_t offset, int64_t bytes) const;
+  HttpRoom& room_;
   mutable std::mutex mutex_;
   std::map<std::string, Open> regions_;  // guarded by mutex_
 };

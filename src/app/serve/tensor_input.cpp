@@ -108,10 +108,12 @@ InputTensor input_of(const Json& body,
   if (parameters.contains("shared_memory_region")) {
     const auto size = json_member<int64_t>(parameters, "shared_memory_byte_size", "a whole number");
     expect_bytes(size);
-    input.bytes = regions.read(
+    SharedRegions::Content content = regions.read(
         json_member<std::string>(parameters, "shared_memory_region", "a text"),
         json_member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0),
         size);
+    input.bytes = std::move(content.bytes);
+    input.place = std::move(content.place);
   } else if (parameters.contains("binary_data_size")) {
     const auto size = json_member<int64_t>(parameters, "binary_data_size", "a whole number");
     expect_bytes(size);

@@ -18,7 +18,8 @@
 namespace cytra::app {
 namespace {
 
-constexpr int64_t kMostImages = 1024;  // of a request
+constexpr int64_t kMostImages = 1024;            // of a request
+constexpr int64_t kMostJsonNumbers = 4'194'304;  // of an answer: each takes 16 bytes of memory
 
 /// An image in memory.
 class TensorImage final : public io::ImageReader {
@@ -115,6 +116,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     Json outputs = Json::array();
     std::string binary;
     bool has_binary = false;
+    int64_t json_numbers = 0;
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       const OutputTensor& wanted = outputs_[o];
       const auto images = static_cast<std::size_t>(input_.count);
@@ -148,6 +150,13 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
         binary += bytes;
         has_binary = true;
       } else {
+        json_numbers += static_cast<int64_t>(bytes.size() / io::size_of(first.dtype));
+        if (json_numbers > kMostJsonNumbers)
+          throw HttpError(413,
+                          fmt::format("{}: above {} numbers as JSON in all; expected binary_data "
+                                      "or shared memory",
+                                      wanted.name,
+                                      kMostJsonNumbers));
         output["data"] = numbers(bytes, first.dtype);
       }
       outputs.push_back(std::move(output));

@@ -128,6 +128,11 @@ std::vector<RunFolder> run_folders(const std::string& folder) {
   return runs;
 }
 
+bool is_running(const std::string& folder) {
+  std::error_code ignored;
+  return fs::exists(folder + "/.lock", ignored) && !holder_of(folder, 0).empty();
+}
+
 }  // namespace
 
 HttpResponse trainings_html() {
@@ -139,21 +144,22 @@ HttpResponse trainings_script() {
 
 HttpResponse list_trainings(const std::string& folder) {
   Json list = Json::array();
-  for (const auto& [run, changed] : run_folders(folder)) {
-    std::error_code ignored;
-    const std::string own = folder + "/" + run;
+  for (const auto& [run, changed] : run_folders(folder))
     list.push_back(
-        {{"run", run},
-         {"is_running", fs::exists(own + "/.lock", ignored) && !holder_of(own, 0).empty()},
-         {"changed", changed}});
-  }
+        {{"run", run}, {"is_running", is_running(folder + "/" + run)}, {"changed", changed}});
   return {200, list.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
 HttpResponse training_report(const std::string& folder, const std::string& run) {
-  for (const RunFolder& own : run_folders(folder))
-    if (own.run == run)
-      return html_response(read_file(folder + "/" + run + "/report.html"), /*has_styles=*/true);
+  for (const RunFolder& own : run_folders(folder)) {
+    if (own.run != run) continue;
+    std::string report = read_file(folder + "/" + run + "/report.html");
+    const std::string running = "<span class=\"badge\">running</span>";
+    if (const std::size_t at = report.find(running);
+        at != std::string::npos && !is_running(folder + "/" + run))
+      report.replace(at, running.size(), "<span class=\"badge bad\">ended without a word</span>");
+    return html_response(std::move(report), /*has_styles=*/true);
+  }
   throw HttpError(
       404, printable(run, 100) + ": there is no such training; GET /trainings/list names all");
 }

@@ -1,12 +1,17 @@
 #include "app/serve/uncertainty.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <functional>
 #include <future>
+#include <limits>
 #include <utility>
 
 #include "app/serve/image_request.h"
 #include "app/serve/json_body.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "inference/result.h"
 
 namespace cytra::app {
@@ -44,6 +49,16 @@ class OwnExchange final : public HttpExchange {
   std::atomic<bool> is_answered_{false};
 };
 
+/// An image's rank: the logarithm of its score and noise of Gumbel's distribution, so that an image
+/// is chosen with a probability in proportion to its score. The highest scores alone are those of
+/// images that resemble each other, and of outliers. The noise is one until a label is added.
+/// Source: Kirsch et al., Stochastic Batch Acquisition, TMLR 2023, "power acquisition" of beta 1.
+double rank(const std::string& id, double score, uint64_t labels) {
+  if (score < 0) return -std::numeric_limits<double>::infinity();
+  const double uniform = Rng(std::hash<std::string>()(id), labels).uniform();
+  return std::log(std::max(score, 1e-12)) - std::log(-std::log(std::max(uniform, 1e-12)));
+}
+
 const ResultWish kEntropy{"", "entropy", std::nullopt};
 
 }  // namespace
@@ -74,13 +89,21 @@ void Uncertainty::ask(const std::string& model, const std::shared_ptr<HttpExchan
   changed_.notify_all();
 }
 
-void Uncertainty::answer(const std::map<std::string, std::string>& open, Scores& scores) const {
+void Uncertainty::answer(Scores& scores) const {
+  if (scores.questions.empty()) return;
+  // As it is now: a label may have come since an image was begun.
+  const std::map<std::string, std::string> open = store_.unlabelled();
+  const auto labels = static_cast<uint64_t>(store_.labels("final").size());
   const std::pair<const std::string, double>* best = nullptr;
+  double highest = 0;
   std::size_t known = 0;
   for (const auto& score : scores.of) {
     if (open.count(score.first) == 0) continue;
     ++known;
-    if (best == nullptr || score.second > best->second) best = &score;
+    const double own = rank(score.first, score.second, labels);
+    if (best != nullptr && own <= highest) continue;
+    best = &score;
+    highest = own;
   }
   Json told = Json::object();
   if (best != nullptr)
@@ -119,7 +142,7 @@ bool Uncertainty::work(const std::string& name) {
     scores.model = model;
     for (const auto& [own, path] : open)
       if (id.empty() && scores.of.count(own) == 0) id = own;
-    answer(open, scores);
+    answer(scores);
   }
   if (id.empty()) return false;
   double score = -1;
@@ -137,7 +160,7 @@ bool Uncertainty::work(const std::string& name) {
   }
   const std::lock_guard lock(mutex_);
   scores_[name].of[id] = score;
-  answer(open, scores_[name]);
+  answer(scores_[name]);
   return true;
 }
 

@@ -43,7 +43,7 @@ class Uncertainty {
     std::deque<Question> questions;
   };
   bool work(const std::string& name);
-  void answer(const std::map<std::string, std::string>& open, Scores& scores) const;
+  void answer(Scores& scores) const;
   void run();
 
   const Datastore& store_;

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/warn_once.h"
+#include "config/json.h"
 #include "nn/nnunet.h"
 
 namespace cytra::inference {
@@ -80,8 +82,9 @@ std::vector<std::string> nnunet_checkpoints(const std::string& folder) {
 NnunetModelFile read_nnunet(const std::string& checkpoint) {
   const fs::path folder = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
   const std::string plans_file = (folder / "plans.json").string();
+  const std::string dataset_file = (folder / "dataset.json").string();  // may name every image
   const Node plans = config::load_yaml(plans_file);
-  const Node dataset = config::load_yaml((folder / "dataset.json").string());
+  const Node dataset = config::parse_json(read_file(dataset_file), dataset_file);
   const std::string name = configuration_of(folder, plans);
   const Node configuration = nn::nnunet_configuration(plans, plans_file, name);
   const Node* previous = configuration.find_direct("previous_stage");
