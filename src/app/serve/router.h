@@ -13,6 +13,7 @@
 #include "app/serve/monai_label.h"
 #include "app/serve/preview.h"
 #include "app/serve/repository.h"
+#include "app/serve/request_progress.h"
 #include "app/serve/served_model.h"
 #include "app/serve/shared_regions.h"
 #include "app/serve/spool.h"
@@ -27,6 +28,7 @@ struct ServeState {
   const std::string token;  // "": none
   Spool spool;
   HttpRoom room;
+  ProgressBoard progress;
   SharedRegions regions{room};
   LabelSessions sessions;
   ShownStacks stacks;
