@@ -84,6 +84,11 @@ def main():
                       f"a broken file: {text('error')}")
         browser.choose_file("#file", image)
         checks.expect(browser.until("!document.getElementById('result').hidden") and text("error") == "", "then the image again")
+        large = model.folder / "large.npy"
+        large.write_bytes(npy(2048, 1))
+        browser.choose_file("#file", large)
+        checks.expect(browser.until("document.getElementById('status').textContent.includes(' %')"), f"a large image tells how far it is: {text('status')}")
+        checks.expect(browser.until(is_idle + "!document.getElementById('result').hidden", 90) and "2048" in text("about"), f"and is shown: {text('about')}")
         refused = [words for words in browser.said if "Content Security Policy" in words or "Uncaught" in words]
         checks.expect(not refused, f"the console: {browser.said}")
         done = browser.value("""(async () => { try { await fetch('https://example.org/'); return 'sent'; } catch { return 'refused'; } })()""")

@@ -91,7 +91,7 @@ def main():
                     other.infer("last", [much], headers=dict(access))
                     checks.expect(False, "shared memory above limits.requests_mb")
                 except http.InferenceServerException as error:
-                    checks.expect("full" in str(error), f"shared memory above limits.requests_mb: {error}")
+                    checks.expect("limits.requests_mb" in str(error), f"shared memory above limits.requests_mb: {error}")
                 finally:
                     shared_memory.destroy_shared_memory_region(large)
                 other.close()

@@ -78,6 +78,10 @@ int64_t HttpRoom::requests() const {
   return state_->requests;
 }
 
+int64_t HttpRoom::most_bytes() const {
+  return state_->most_bytes;
+}
+
 int64_t HttpRoom::bytes() const {
   const std::lock_guard lock(state_->mutex);
   return state_->bytes;

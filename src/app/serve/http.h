@@ -77,6 +77,7 @@ class HttpRoom {
   std::unique_ptr<Place> enter(int64_t bytes, int64_t requests = 1);
   int64_t requests() const;
   int64_t bytes() const;
+  int64_t most_bytes() const;
 
  private:
   struct State;

@@ -76,9 +76,9 @@ let file = null;      // the image
 let shown = null;     // {about, image: ImageBitmap, result: ImageBitmap, values: its pixels}
 let running = null;   // AbortController of the request
 
-async function ask(path, body, signal) {
+async function ask(path, body, signal, method = 'POST') {
   const headers = by('token').value ? {Authorization: 'Bearer ' + by('token').value} : {};
-  const answer = await fetch(path, {method: 'POST', headers, body, signal});
+  const answer = await fetch(path, {method, headers, body, signal});
   if (answer.ok) return answer;
   let text = await answer.text();
   try { text = JSON.parse(text).error; } catch { /* another server's words */ }
@@ -111,6 +111,23 @@ async function list_models() {
   }
 }
 
+/// Says how far a request is, until it is aborted or `own` ends.
+async function watched(own, signal) {
+  const id = Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('');
+  const what = by('status').textContent;
+  const timer = setInterval(async () => {
+    try {
+      const {done, total} = await (await ask(`progress/${id}`, undefined, signal, 'GET')).json();
+      if (total && !signal.aborted && by('status').textContent) by('status').textContent = `${what} ${Math.floor(100 * done / total)} %`;
+    } catch { /* it has not begun, or has ended */ }
+  }, 500);
+  try {
+    return await own(id);
+  } finally {
+    clearInterval(timer);
+  }
+}
+
 const query = (name, more) => new URLSearchParams({filename: name, ...more});
 const model_path = (route, model) => model ? `${route}/${encodeURIComponent(model)}` : route;
 const has_threshold = () => shown?.about.kind === 'probability';
@@ -121,7 +138,8 @@ async function bitmap(blob) {
 
 const predict = more => file && work(`${file.name} is predicted ...`, async signal => {
   const own = file, model = by('model').value;
-  const form = await (await ask(`${model_path('preview', model)}?${query(own.name, more)}`, own, signal)).formData();
+  const answer = await watched(id => ask(`${model_path('preview', model)}?${query(own.name, {request_id: id, ...more})}`, own, signal), signal);
+  const form = await answer.formData();
   const about = JSON.parse(form.get('about'));
   const [image, result] = await Promise.all([bitmap(form.get('image')), bitmap(form.get('result'))]);
   if (signal.aborted) return;

@@ -98,6 +98,9 @@ SharedRegions::Content SharedRegions::read(const std::string& name,
                                            int64_t offset,
                                            int64_t bytes) const {
   const Open open = find(name, offset, bytes);
+  if (bytes > room_.most_bytes())
+    throw HttpError(
+        413, fmt::format("{}: {} bytes are more than limits.requests_mb", printable(name), bytes));
   std::shared_ptr<const HttpRoom::Place> place = room_.enter(bytes, 0);
   if (!place) throw HttpError(503, "the server is full, expected another try later");
   std::string content(static_cast<std::size_t>(bytes), '\0');

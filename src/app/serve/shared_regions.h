@@ -36,7 +36,7 @@ class SharedRegions {
     std::string bytes;
     std::shared_ptr<const HttpRoom::Place> place;  // which they take
   };
-  /// Copies bytes. Throws: HttpError (400) beyond the region; (503) where there is no room.
+  /// Copies bytes. Throws: HttpError (400) beyond the region; (413), (503) where there is no room.
   Content read(const std::string& name, int64_t offset, int64_t bytes) const;
   void write(const std::string& name, int64_t offset, const std::string& bytes) const;
 

@@ -38,7 +38,8 @@ class _Server:
         self._folder = tempfile.TemporaryDirectory(prefix="cytra-")
         self.url = f"unix:{self._folder.name}/socket"
         self._errors = tempfile.TemporaryFile()
-        command = [program("serve"), f"checkpoint.ckpt_path={checkpoint}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages", *words]
+        command = [program("serve"), f"checkpoint.ckpt_path={checkpoint}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages",
+                   "limits.requests_mb=1000000", *words]  # arrays of any size: it serves this process alone
         # Its stdin is a pipe of ours: where this process dies, however, the pipe ends, and so does the server.
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
         self._end = weakref.finalize(self, _stop, self._child, self._errors, self._folder)
