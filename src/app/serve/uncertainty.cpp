@@ -101,8 +101,10 @@ void Uncertainty::answer(const std::map<std::string, std::string>& open, Scores&
 /// Scores one image. False: there was nothing to do.
 bool Uncertainty::work(const std::string& name) {
   std::shared_ptr<ServedModel> model;
+  std::map<std::string, std::string> open;
   try {
     model = models_.find(name);
+    open = store_.unlabelled();
   } catch (const HttpError& error) {
     const std::lock_guard lock(mutex_);
     for (const Question& question : scores_[name].questions)
@@ -110,7 +112,6 @@ bool Uncertainty::work(const std::string& name) {
     scores_[name].questions.clear();
     return false;
   }
-  const std::map<std::string, std::string> open = store_.unlabelled();
   std::string id;
   {
     const std::lock_guard lock(mutex_);
