@@ -82,6 +82,21 @@ def main(folder):
         expect(np.abs(predictor.predict(pixels, "logits") - logits).max() < 1e-5, "logits")
         expect(np.array_equal(predictor.predict(pixels[None]), mask[None]), "(C,Y,X)")
         expect(np.array_equal(predictor.predict(np.stack([pixels[None]] * 3)), np.stack([mask[None]] * 3)), "(N,C,Y,X)")
+        large = np.tile(pixels, (40, 40))
+        for image in (np.tile(pixels, (10, 10)), np.stack([pixels[None]] * 3), images[0]):
+            steps, threads = [], set()
+            predictor.predict(image, progress=lambda done, total: (steps.append((done, total)), threads.add(threading.get_ident())))
+            total = steps[-1][1]
+            expect(steps == sorted(set(steps)) and steps[-1] == (total, total) and {step[1] for step in steps} == {total} and threads == {threading.get_ident()},
+                   f"progress within an image: {steps[:3]} ... {steps[-1]}")
+
+        def fail(done, total):
+            steps.append((done, total))
+            raise ZeroDivisionError("of the caller")
+
+        steps.clear()
+        error(ZeroDivisionError, "of the caller", lambda: predictor.predict(large, progress=fail))
+        expect(len(steps) == 1 and 0 < steps[0][0] < steps[0][1], f"what progress raises ends a prediction: {steps}")
         small_mask = predictor.predict(pixels[:64, :64])
         expect(small_mask.shape == (64, 64), "a small array, in the body")
         steps = []
@@ -94,7 +109,6 @@ def main(folder):
         expect(np.array_equal(predictor.predict(pixels), mask), "after mistakes it goes on")
         leftover = [name for name in os.listdir("/dev/shm") if name.startswith(f"cytra_{os.getpid()}_")]
         expect(not leftover, f"no shared memory is left: {leftover}")
-        large = np.tile(pixels, (40, 40))
         timer = threading.Timer(0.3, predictor.cancel)
         timer.start()
         begin = time.monotonic()

@@ -100,9 +100,12 @@ def main(folder):
             window.grab().save(sys.argv[2])
     stack = viewer.add_image(np.stack([pixels, pixels[::-1]]), name="stack")
     widget.layer.setCurrentText("stack")
+    steps = []
+    widget.session.progressed.connect(lambda done, total: steps.append((done, total, widget.progress.value(), widget.progress.maximum())))
     widget.run()
     wait(widget)
     result = viewer.layers["stack mask"].data
+    expect(steps == sorted(set(steps)) and steps[-1][0] == steps[-1][1] and len({step[1] for step in steps}) == 1, f"the bar of a stack: {steps}")
     expect(result.shape == stack.data.shape and np.array_equal(result[0], right) and result[1].any(), "a stack, plane by plane")
     viewer.add_image(np.zeros((64, 64, 3), np.uint8), name="colour", rgb=True)
     widget.layer.setCurrentText("colour")
@@ -112,8 +115,13 @@ def main(folder):
     expect(widget.session._predictor is predictor, "the model is loaded once")
     viewer.add_image(np.tile(pixels, (40, 40)), name="large")
     widget.layer.setCurrentText("large")
+    steps.clear()
     widget.run()
-    time.sleep(0.3)
+    begin = time.monotonic()
+    while not steps and not widget.run_button.isEnabled() and time.monotonic() < begin + 60:
+        QApplication.processEvents()
+        time.sleep(0.01)
+    expect(bool(steps) and 0 < steps[0][0] < steps[0][1] and steps[0][:2] == steps[0][2:], f"the bar moves within an image: {steps}")
     begin = time.monotonic()
     widget.cancel_button.click()
     wait(widget)

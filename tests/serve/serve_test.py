@@ -192,6 +192,63 @@ def tensors(model, server, checks):
     checks.expect(status == 200 and json.loads(body)["inputs"][0]["name"] == "image", f"/v2/models/last: {body[:300]}")
 
 
+def watched(server, target, body, headers=()):
+    """The answer, and what GET /progress/{request_id} tells meanwhile."""
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(server.ask("POST", f"{target}request_id=one", body, headers)))
+    asking.start()
+    told = []
+    while asking.is_alive():
+        status, _, text = server.ask("GET", "/progress/one")
+        if status == 200:
+            told.append(json.loads(text))
+    asking.join()
+    return answers[0], told
+
+
+def progress(model, checks):
+    """Windows of 32x32 side by side, so that their number is known."""
+    for words in ["tta.mirror_axes=[0]"], ["batching.max_batch_size=1", "batching.max_latency=0.001"]:
+        with Server(model, "inference_args.roi_size=[32,32]", "inference_args.overlap=0", "performance.backend=eager", *words) as server:
+            side, images = 512, 5
+            tensor = {"name": "image", "shape": [images, 1, side, side], "datatype": "UINT16", "parameters": {"binary_data_size": images * 2 * side * side}}
+            head = json.dumps({"inputs": [tensor], "outputs": [{"name": name, "parameters": {"binary_data": True}} for name in ("mask", "logits")]}).encode()
+            header = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({3 * side}, {side}), }}".encode()
+            header += b" " * (117 - len(header)) + b"\n"
+            npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(2 * 3 * side * side)
+            for target, body, headers, windows in [
+                    ("/predict?filename=a.npy&", npy, {}, 3 * 16 * 16),
+                    ("/v2/models/last/infer?", head + bytes(images * 2 * side * side), {"Inference-Header-Content-Length": str(len(head))}, 2 * images * 16 * 16)]:
+                (status, answered, _), told = watched(server, target, body, headers)
+                counts = [one["done"] for one in told]
+                checks.expect(status == 200 and answered.get("progress-total") == str(windows) and {one["total"] for one in told} <= {None, windows}
+                              and counts == sorted(counts) and max(counts, default=0) <= windows and len(set(counts)) > 2,
+                              f"{words} {target}: {status}, {answered.get('progress-total')} windows, seen at {sorted(set(counts))[:9]} ...")
+                checks.expect(server.ask("GET", "/progress/one")[0] == 404, "the id of a request that has ended is forgotten")
+            # One whose client goes.
+            with server.connect() as connection:
+                connection.sendall(f"POST /v2/models/last/infer?request_id=two HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n"
+                                   f"Inference-Header-Content-Length: {len(head)}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+                while server.ask("GET", "/progress/two")[0] == 404:
+                    pass
+                status, _, text = server.ask("POST", "/predict?request_id=two", npy)
+                checks.expect(status == 409 and b"under way" in text, f"an id that another request has: {status} {text}")
+            while server.ask("GET", "/progress/two")[0] == 200:
+                pass
+            checks.expect(server.ask("POST", "/predict?request_id=two&filename=a.npy", npy)[0] == 200, "its id can be used again when its client has gone")
+    with Server(model) as server:
+        for name in "a.b", "", "x" * 65, "%C3%A4", "a%20b":
+            status, _, text = server.ask("POST", f"/predict?request_id={name}", b"image")
+            checks.expect(status == 400 and b"expected 1 to 64 letters" in text, f"request_id={name[:9]}: {status} {text}")
+        for name, expected in ("a.b", 400), ("x" * 65, 400), ("none", 404), ("", 404):
+            checks.expect(server.ask("GET", f"/progress/{name}")[0] == expected, f"/progress/{name[:9]}: {expected}")
+        checks.expect(server.ask("GET", "/progress/none", token=False)[0] == 401, "/progress needs the token")
+        paths = json.loads(server.ask("GET", "/openapi.json")[2])["paths"]
+        named = [path for path, methods in paths.items() for one in methods.values()
+                 for parameter in one.get("parameters", []) if parameter["name"] == "request_id"]
+        checks.expect({"/progress/{request_id}", "/predict", "/predict/{model}", "/v2/models/{model}/infer"} <= set(named), f"/openapi.json: {named}")
+
+
 def form(**parts):
     """Content-Type and body of multipart/form-data; a file is a pair."""
     lines = []
@@ -314,6 +371,7 @@ def main():
         with Server(model, f"predict.postprocess={steps}") as server:
             preview(model, server, checks, kinds)
     labels_of_one_name(model, checks)
+    progress(model, checks)
     starts(model, checks)
     return 1 if checks.failed else 0
 

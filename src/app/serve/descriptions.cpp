@@ -113,6 +113,8 @@ HttpResponse Router::openapi() const {
       body.set("required", Node::make_boolean(true));
       body.set("content", content);
       operation.set("requestBody", body);
+    } else if (std::string(route.path).find("/infer") != std::string::npos) {
+      add(kImageParameters.back().name, "query", kImageParameters.back().help, false);
     }
     if (!parameters.list.empty()) operation.set("parameters", parameters);
     Node responses = Node::make_map(), fine = Node::make_map(), failed = Node::make_map();

@@ -43,12 +43,15 @@ HttpResponse http_json(const config::Node& body);
 /// {"error": "..."}; with Retry-After where the server is full (503).
 HttpResponse error_response(int status, const std::string& what);
 
+class RequestProgress;
+
 /// A request that waits for its answer.
 class HttpExchange {
  public:
   virtual ~HttpExchange() = default;
   HttpHead head;
   std::string body;
+  std::shared_ptr<RequestProgress> progress;  // null: its client does not ask how far it is
   /// Answers; the first answer counts. Thread: any.
   virtual void answer(HttpResponse response) = 0;
   /// Sets what is called when nobody waits for the answer any more: the client has gone, or the

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "app/serve/request_progress.h"
 #include "base/error.h"
 #include "base/strings.h"
 #include "base/version.h"
@@ -245,6 +246,9 @@ class Connection::Exchange final : public HttpExchange,
                 Connection& connection = *self->connection_;
                 if (connection.exchange_ != self) return;  // nobody waits any more
                 connection.end_exchange();
+                if (self->progress && own.status == 200)
+                  own.headers.emplace_back("Progress-Total",
+                                           std::to_string(self->progress->windows().total));
                 connection.write(std::move(own), true);
               });
   }
@@ -266,6 +270,7 @@ class Connection::Exchange final : public HttpExchange,
     });
   }
   void end() {
+    if (progress) progress->end();
     std::function<void()> cancel;
     {
       const std::lock_guard lock(mutex_);

@@ -28,7 +28,8 @@ const std::vector<ImageParameter> kImageParameters{
     {"filename", "name of the image; its ending tells the format of the result", "cells.tif"},
     {"scene", "of a file with several", "0"},
     {"timepoint", "of a time lapse", "0"},
-    {"timeout", "seconds until the answer", "10"}};
+    {"timeout", "seconds until the answer", "10"},
+    {"request_id", "made by the client, for GET /progress/{request_id} meanwhile", "a1b2c3"}};
 
 namespace {
 

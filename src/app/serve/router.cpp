@@ -89,6 +89,16 @@ Router::Router(ServeState& state) : state_(state) {
        "/openapi.json",
        "This description",
        [this](const auto&, const auto&) { return openapi(); }},
+      {"GET",
+       "/progress/{request_id}",
+       "How far a request under way is: windows that are done, of all (null: not known yet)",
+       [this](const auto&, const ServeArguments& arguments) {
+         const auto [done, total] = state_.progress.find(arguments[0]);
+         Node node = Node::make_map();
+         node.set("done", Node::make_integer(done));
+         node.set("total", total > 0 ? Node::make_integer(total) : Node());
+         return http_json(node);
+       }},
       {"POST",
        "/predict",
        "An image comes, its result goes; of a server with one model",
@@ -221,7 +231,12 @@ void Router::handle(std::shared_ptr<HttpExchange> exchange) {
     }
   };
   if (route.tell) return answer([&] { exchange->answer(route.tell(*exchange, arguments)); });
-  state_.pool->post([=, &route] { answer([&] { route.work(exchange, arguments); }); });
+  answer([&] {
+    const auto& query = exchange->head.query;
+    if (const auto id = query.find("request_id"); id != query.end())
+      exchange->progress = state_.progress.add(id->second);
+    state_.pool->post([=, &route] { answer([&] { route.work(exchange, arguments); }); });
+  });
 }
 
 void Router::count(const HttpHead& head, int status, double seconds) {

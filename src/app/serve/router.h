@@ -12,6 +12,7 @@
 #include "app/serve/label_training.h"
 #include "app/serve/monai_label.h"
 #include "app/serve/repository.h"
+#include "app/serve/request_progress.h"
 #include "app/serve/served_model.h"
 #include "app/serve/shared_regions.h"
 #include "app/serve/spool.h"
@@ -26,6 +27,7 @@ struct ServeState {
   const std::string token;  // "": none
   Spool spool;
   HttpRoom room;
+  ProgressBoard progress;
   SharedRegions regions;
   LabelSessions sessions;
   std::optional<Datastore> datastore;

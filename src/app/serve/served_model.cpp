@@ -1,5 +1,6 @@
 #include "app/serve/served_model.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "app/predict/whole_images.h"
+#include "app/serve/request_progress.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -58,6 +60,11 @@ int status_of(const std::exception& error) {
   return exit_code(error) == 2 ? 422 : 500;
 }
 
+void check_wanted(bool is_abandoned) {
+  if (is_abandoned)
+    throw pipelines::RequestError(pipelines::Outcome::cancelled, "nobody waits any more");
+}
+
 }  // namespace
 
 class ServedModel::Job final : public pipelines::BatchRequest,
@@ -104,15 +111,20 @@ class ServedModel::Job final : public pipelines::BatchRequest,
     if (input->is_by_rows()) bucket += fmt::format(" {}", static_cast<const void*>(this));
   }
   void compute() {
+    check_wanted(is_abandoned);
     const inference::WindowedModel& windowed = prepared->predictor.windowed();
     windowed.run(
         *input,
         windowed.windows(*input),
         [&](int64_t, const std::vector<at::Tensor>& outputs) { take(outputs[0]); },
-        [&](int64_t, int64_t) {
-          if (is_abandoned)
-            throw pipelines::RequestError(pipelines::Outcome::cancelled, "nobody waits any more");
+        [&](int64_t done, int64_t total) {
+          check_wanted(is_abandoned);
+          report(done, total);
         });
+  }
+  /// Tells the client, where it asks, how many of the image's windows are done.
+  void report(int64_t done, int64_t total) {
+    if (exchange_->progress) exchange_->progress->add(reported_, done, total);
   }
   /// Takes rows of the model. Those of an image that is read by rows are written at once.
   void take(const at::Tensor& rows) {
@@ -149,6 +161,7 @@ class ServedModel::Job final : public pipelines::BatchRequest,
   ServedModel& model_;
   const std::unique_ptr<ImageWork> work_;
   const std::shared_ptr<HttpExchange> exchange_;
+  int64_t reported_ = 0;  // windows
   std::vector<at::Tensor> rows_;
 };
 
@@ -274,9 +287,19 @@ void ServedModel::compute_together(const std::vector<std::shared_ptr<Job>>& jobs
   try {
     device::guarded([&] {
       const inference::WindowedModel& windowed = jobs[0]->prepared->predictor.windowed();
-      windowed.run(inputs, windowed.windows(*inputs[0]), [&](std::size_t i, const at::Tensor& own) {
-        if (own.defined()) values[i] = own.cpu();
-      });
+      windowed.run(
+          inputs,
+          windowed.windows(*inputs[0]),
+          [&](std::size_t i, const at::Tensor& own) {
+            if (own.defined()) values[i] = own.cpu();
+          },
+          [&](int64_t done, int64_t total) {
+            check_wanted(std::all_of(jobs.begin(), jobs.end(), [](const auto& job) {
+              return job->is_abandoned.load();
+            }));
+            const auto images = static_cast<int64_t>(jobs.size());
+            for (const auto& job : jobs) job->report(done / images, total / images);
+          });
     });
   } catch (const std::exception& error) {
     log::debug("{}: {}; each image is predicted by itself", name_, error.what());

@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "app/serve/request_progress.h"
 #include "app/serve/tensor_input.h"
 #include "base/error.h"
 #include "base/strings.h"
@@ -62,6 +63,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
   };
 
   const InputTensor& input() const { return input_; }
+  const std::shared_ptr<RequestProgress>& progress() const { return exchange_->progress; }
   void take(std::size_t place, Result result) { results_[place] = std::move(result); }
   /// A part has ended; the last one makes the answer, and one that failed stops the others.
   void end(HttpResponse response) {
@@ -193,7 +195,9 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
 /// The exchange of one result of a request.
 class TensorPart final : public HttpExchange {
  public:
-  explicit TensorPart(std::shared_ptr<TensorRequest> request) : request_(std::move(request)) {}
+  explicit TensorPart(std::shared_ptr<TensorRequest> request) : request_(std::move(request)) {
+    progress = request_->progress();
+  }
   void answer(HttpResponse response) override { request_->end(std::move(response)); }
   void on_end(std::function<void()> cancel) override { request_->on_end(std::move(cancel)); }
   void expire_in(double /*seconds*/) override {}
@@ -364,9 +368,10 @@ void predict_tensors(ServedModel& model,
                                       model.name(),
                                       json_member_or<std::string>(body, "id", "a text", ""),
                                       windowed.image_dims());
+  const std::size_t parts = outputs.size() * static_cast<std::size_t>(images);
+  if (exchange->progress) exchange->progress->expect(static_cast<int64_t>(parts));
   try {
-    for (std::size_t place = 0; place < outputs.size() * static_cast<std::size_t>(images);
-         ++place) {
+    for (std::size_t place = 0; place < parts; ++place) {
       wish.form = outputs[place / static_cast<std::size_t>(images)].name;
       const auto image = static_cast<int64_t>(place) % images;
       model.submit(wish,

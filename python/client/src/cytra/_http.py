@@ -55,6 +55,9 @@ class Channel:
             is_new = self._connection is None
             connection = self._connection = self._connection or self._open()
             try:
+                if connection.sock is None:
+                    connection.connect()
+                connection.auto_open = 0  # or it would connect again after stop()
                 if self.is_stopped.is_set() and not is_last_word:
                     raise ConnectionError("stopped")
                 connection.request(method, path, iter(parts), sent)

@@ -10,17 +10,21 @@ import tempfile
 import urllib.parse
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from multiprocessing import shared_memory
 from typing import Any
 
 import numpy as np
 
-from ._http import Channel
+from ._http import Answer, Channel
 from ._programs import CytraError, InputError, error_of, program, words_of
 
 _TYPES = {"UINT8": "u1", "INT8": "i1", "UINT16": "u2", "INT16": "i2", "UINT32": "u4", "INT32": "i4", "FP32": "f4", "FP64": "f8", "BOOL": "?",
           "UINT64": "u8", "INT64": "i8", "FP16": "f2"}
 _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
+
+Progress = Callable[[int, int], None]
+_LOOK_SECONDS = 0.1  # between two looks at how far an image is
 
 
 class Cancelled(CytraError):
@@ -93,7 +97,7 @@ class Predictor:
             self._child = _Server(os.path.abspath(os.fspath(checkpoint)) if checkpoint is not None else "", words_of(options))
             server, token, model = self._child.url, self._child.token, self._child.models[0]
         self._is_local = server.startswith("unix:")
-        self._channel = Channel(server, token)
+        self._channel, self._watch = Channel(server, token), Channel(server, token)
         if model is None:
             names = [each["name"] for each in json.loads(self._channel.ask("POST", "/v2/repository/index", b"{}").body)]
             if len(names) != 1:
@@ -108,18 +112,21 @@ class Predictor:
         """The forms of result, the usual one first: mask, probability, labels ..."""
         return [output["name"] for output in self.metadata["outputs"]]
 
-    def predict(self, image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, **parameters: Any) -> np.ndarray[Any, Any]:
+    def predict(self, image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, progress: Progress | None = None,
+                **parameters: Any) -> np.ndarray[Any, Any]:
         """The result for an image: an array ([Z,]Y,X), (C,[Z,]Y,X) or (N,C,[Z,]Y,X), of the values of a file, or the path of one.
 
-        form: one of `forms`; None: the usual one. parameters: threshold, head, timeout (s). Arrays go through shared memory where the
-        server is this machine's. Returns an array with as many dimensions as the image, ((C,)[Z,]Y,X) of a file. Raises InputError,
-        CytraError; Cancelled after cancel().
+        form: one of `forms`; None: the usual one. progress(done, total) is called in this thread with the number of windows that the
+        model has seen, and of all; the last call has both equal. What it raises ends the prediction. parameters: threshold, head,
+        timeout (s). Arrays go through shared memory where the server is this machine's. Returns an array with as many dimensions as the
+        image, ((C,)[Z,]Y,X) of a file. Raises InputError, CytraError; Cancelled after cancel().
         """
-        self._channel.is_stopped.clear()
+        for channel in (self._channel, self._watch):
+            channel.is_stopped.clear()
         try:
             if isinstance(image, (str, os.PathLike)):
-                return self._predict_file(os.fspath(image), form, parameters)
-            return self._predict_array(np.asarray(image), form or self.forms[0], parameters)
+                return self._predict_file(os.fspath(image), form, progress, parameters)
+            return self._predict_array(np.asarray(image), form or self.forms[0], progress, parameters)
         except CytraError as error:
             if self._channel.is_stopped.is_set():
                 raise Cancelled("cancelled") from error
@@ -129,7 +136,8 @@ class Predictor:
 
     def predict_many(self, images: Iterable[Any], form: str | None = None, progress: Callable[[int, int | None], None] | None = None,
                      **parameters: Any) -> Iterator[np.ndarray[Any, Any]]:
-        """The results of images, one after the other. progress(done, total) is called after each; total is None where images have no len()."""
+        """The results of images, one after the other. progress(done, total) is called after each image, and counts images; total is None
+        where they have no len(). For the windows within each, call predict() in a loop."""
         total = len(images) if hasattr(images, "__len__") else None  # type: ignore[arg-type]
         for done, image in enumerate(images, 1):
             result = self.predict(image, form, **parameters)
@@ -139,10 +147,12 @@ class Predictor:
 
     def cancel(self) -> None:
         """Ends the prediction that another thread waits for; the server stops its work."""
-        self._channel.stop()
+        for channel in (self._channel, self._watch):
+            channel.stop()
 
     def close(self) -> None:
-        self._channel.close()
+        for channel in (self._channel, self._watch):
+            channel.close()
         if self._child is not None:
             self._child.close()
 
@@ -152,7 +162,32 @@ class Predictor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _predict_file(self, path: str, form: str | None, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
+    def _post(self, path: str, query: dict[str, Any], body: bytes | list[bytes | memoryview], headers: dict[str, str], progress: Progress | None) -> Answer:
+        if progress is None:
+            return self._channel.ask("POST", f"{path}?{urllib.parse.urlencode(query)}", body, headers)
+        name, last = secrets.token_hex(16), (0, 0)
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(self._channel.ask, "POST", f"{path}?{urllib.parse.urlencode({**query, 'request_id': name})}", body, headers)
+            try:
+                while not wait([asked], _LOOK_SECONDS).done:
+                    try:
+                        told = json.loads(self._watch.ask("GET", "/progress/" + name).body)
+                    except CytraError:
+                        continue  # the request is not there yet, or has just ended
+                    now = told["done"], told["total"]
+                    if told["total"] and now != last:
+                        last = now
+                        progress(*now)
+            finally:
+                if not asked.done():
+                    self._channel.stop()
+            answer = asked.result()
+        total = int(answer.headers.get("Progress-Total") or 0)  # none of an older server
+        if last != (total, total):
+            progress(total, total)
+        return answer
+
+    def _predict_file(self, path: str, form: str | None, progress: Progress | None, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
         query = {"filename": os.path.basename(path), "format": "npy", **parameters}
         if form is not None:
             query["save"] = form
@@ -161,11 +196,11 @@ class Predictor:
                 body = file.read()
         except OSError as error:
             raise InputError(f"{path}: can't be read: {error.strerror}") from error
-        answer = self._channel.ask("POST", f"/predict/{urllib.parse.quote(self.model)}?{urllib.parse.urlencode(query)}", body)
+        answer = self._post("/predict/" + urllib.parse.quote(self.model), query, body, {}, progress)
         values: np.ndarray[Any, Any] = np.load(io.BytesIO(answer.body), allow_pickle=False)
         return values
 
-    def _predict_array(self, image: np.ndarray[Any, Any], form: str, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
+    def _predict_array(self, image: np.ndarray[Any, Any], form: str, progress: Progress | None, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
         kind = _NAMES.get(image.dtype.newbyteorder("="))
         if kind is None:
             raise InputError(f"an array of {image.dtype}, expected one of {', '.join(str(np.dtype(code)) for code in _TYPES.values())}")
@@ -183,8 +218,8 @@ class Predictor:
                 tensor["parameters"] = {"binary_data_size": values.nbytes}
                 binary = [memoryview(values).cast("B")] if values.nbytes else []
             head = json.dumps({"inputs": [tensor], "outputs": [wish], "parameters": parameters}).encode()
-            answer = self._channel.ask("POST", self._path + "/infer", [head, *binary],
-                                       {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(head))})
+            answer = self._post(self._path + "/infer", {}, [head, *binary],
+                                {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(head))}, progress)
         finally:
             if region is not None:
                 region.close()
@@ -219,8 +254,8 @@ class _Region:
         self._memory.unlink()
 
 
-def predict(checkpoint: str | os.PathLike[str], image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, *, options: Any = (),
-            **parameters: Any) -> np.ndarray[Any, Any]:
+def predict(checkpoint: str | os.PathLike[str], image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, progress: Progress | None = None,
+            *, options: Any = (), **parameters: Any) -> np.ndarray[Any, Any]:
     """The result for one image; Predictor says what it takes. For many images a Predictor loads the model once."""
     with Predictor(checkpoint, options=options) as predictor:
-        return predictor.predict(image, form, **parameters)
+        return predictor.predict(image, form, progress, **parameters)

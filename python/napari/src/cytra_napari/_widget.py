@@ -163,15 +163,19 @@ class PredictWidget(QWidget):
             lead, number, images = images_of(layer, predictor)
             spatial = len(predictor.metadata["inputs"][0]["shape"]) - 2
             results, last = [], 0
-            for done, image in enumerate(images, 1):
-                result = predictor.predict(image, form, **({"threshold": threshold} if form == "mask" else {}))
+
+            def show(done: int, total: int) -> None:  # windows of an image
+                self.session.check()
+                self.session.progressed.emit(len(results) * total + done, number * total)
+
+            for image in images:
+                result = predictor.predict(image, form, show, **({"threshold": threshold} if form == "mask" else {}))
                 if result.ndim > spatial and result.shape[0] == 1:
                     result = result[0]
                 if form == "labels":  # each plane numbers its objects from 1
                     result = np.where(result > 0, result + last, 0)
                     last = max(last, int(result.max(initial=0)))
                 results.append(result)
-                self.session.progressed.emit(done, number)
                 self.session.check()
             return predictor.forms, form, np.reshape(results, lead + results[0].shape), spatial
 
