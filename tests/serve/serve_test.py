@@ -141,6 +141,12 @@ def together(model, server, checks):
     checks.expect(not wrong, f"72 images of 12 clients at once: {wrong[:3]}")
 
 
+def tensor(data=(0, 0, 0, 0), parameters=None, outputs=(), wishes=None):
+    """A request of the Open Inference Protocol for 2 x 2 values of UINT8."""
+    image = {"name": "image", "shape": [2, 2], "datatype": "UINT8", "data": data, "parameters": parameters or {}}
+    return json.dumps({"inputs": [image], "outputs": outputs, "parameters": wishes or {}}).encode()
+
+
 def mistakes(model, server, checks):
     image = model.images[0].read_bytes()
     for method, target, body, headers, expected, words in [
@@ -166,6 +172,18 @@ def mistakes(model, server, checks):
             ("POST", "/v2/models/last/infer", b"{}", {}, 400, "inputs"),
             ("POST", "/v2/models/last/infer", json.dumps({"inputs": [{"name": "image", "datatype": "FP32", "shape": [
                 2**62, 2**62, 4], "data": []}]}).encode(), {}, 400, "shape"),
+            ("POST", "/predict?timepoint=1.5", image, {}, 400, "expected a whole number"),
+            ("POST", "/v2/models/last/versions/2/infer", b"{}", {}, 404, "no such version"),
+            *[("POST", "/v2/models/last/infer", tensor(**change), {}, 400, words) for change, words in [
+                ({"data": [-1, 0, 0, 0]}, "from 0 to 255 for UINT8"), ({"data": [256, 0, 0, 0]}, "from 0 to 255"),
+                ({"data": [0.5, 0, 0, 0]}, "expected whole numbers"), ({"data": [1e300, 0, 0, 0]}, "from 0 to 255"),
+                ({"data": [[0], [0], [0], [0]]}, "other lengths than the shape"), ({"data": [[0, 0], [0, [0]]]}, "other lengths"),
+                ({"data": [0] * 4, "parameters": {"binary_data_size": 4}}, "expected one of data"),
+                ({"wishes": {"thresold": 0.9}}, "Did you mean 'threshold'?"),
+                ({"outputs": [{"name": "mask", "parameters": {"classification": 3}}]}, "classification"),
+                ({"outputs": [{"name": name, "parameters": {"shared_memory_region": "r", "shared_memory_offset": at,
+                                                            "shared_memory_byte_size": 4}}
+                              for name, at in (("logits", 3), ("mask", 0))]}, "logits and mask overlap")]],
             ("POST", "/v2/systemsharedmemory/region/a/register", b'{"key": "/../etc/passwd", "byte_size": 1}', {}, 400,
              "expected the name"),
     ]:
@@ -324,8 +342,52 @@ def label_clients(model, server, checks):
     headers, body = form(image=(image.name, image.read_bytes()))
     status, _, answer = server.ask("POST", "/predict?format=nifti", body, headers)
     checks.expect(status == 200 and answer == expected, f"/predict of a form: {status}")
+    # What begins like the boundary is content; a name may come as RFC 8187 says.
+    content = image.read_bytes() + b"\r\n--b0X"
+    named = form(image=(image.name, content))[1].replace(b'filename="' + image.name.encode() + b'"', b"filename*=UTF-8''a%20b.ome.tif")
+    status, answer_headers, answer = server.ask("POST", "/predict?format=nifti", named, headers)
+    checks.expect(status == 200 and answer == expected and '"a b.nii.gz"' in answer_headers["content-disposition"], f"a form: {status}")
+    for parts, words in [({"threshold": "0.9", "image": (image.name, b"-")}, b"the field threshold"),
+                         ({"image": (image.name, b"-"), "other": (image.name, b"-")}, b"several files"), ({"image": "-"}, b"expected a file")]:
+        status, _, answer = server.ask("POST", "/predict", form(**parts)[1], headers)
+        checks.expect(status == 400 and words in answer, f"a form of {list(parts)}: {status} {answer}")
     status, _, answer = server.ask("GET", "/datastore/")
     checks.expect(status == 404 and b"datastore=FOLDER" in answer, f"no datastore: {answer}")
+
+
+def labels_of_one_name(model, checks):
+    """A label replaces the one before, of whatever format; and no name stands for two files."""
+    store = model.folder / "store"
+    store.mkdir()
+    image = model.images[-1]
+    (store / "a.ome.tif").write_bytes(image.read_bytes())
+    final = store / "labels/final"
+    with Server(model, f"datastore={store}") as server:
+        def put(target, name, content=image.read_bytes()):
+            headers, body = form(file=(name, content))
+            status, _, answer = server.ask("PUT", target, body, headers)
+            return status, answer
+
+        endings = [".ome.tif", ".png", ".nii.gz", ".npy", ".mha", ".bmp"]
+        for ending in endings * 2:
+            status, answer = put("/datastore/label?image=a", f"anything{ending}")
+            names = sorted(path.name for path in final.iterdir())
+            checks.expect(status == 200 and names == [f"a{ending}"], f"PUT of a{ending}: {status} {answer} {names}")
+        checks.expect(server.ask("DELETE", "/datastore/?id=a")[0] == 200, "DELETE of the image")
+        status, answer = put("/datastore/?image=a", "a.png")
+        checks.expect(status == 409 and b"labels/final still has" in answer, f"its name, while its label is there: {status} {answer}")
+        checks.expect(server.ask("DELETE", "/datastore/?id=a&type=label")[0] == 200 and put("/datastore/?image=a", "a.png")[0] == 200,
+                      "its name without the label")
+        (store / "a.tif").write_bytes(b"")
+        for method, target in [("GET", "/datastore/"), ("GET", "/datastore/image?image=a"), ("POST", "/activelearning/first"),
+                               ("POST", "/activelearning/uncertainty"), ("POST", "/train/last")]:
+            status, _, answer = server.ask(method, target)
+            checks.expect(status == 409 and b"a.png and a.tif have one name" in answer, f"{method} {target}: {status} {answer}")
+    try:
+        with Server(model, f"datastore={store}"):
+            checks.expect(False, "a datastore with two files of a name")
+    except RuntimeError as error:
+        checks.expect("a.png and a.tif have one name" in str(error), f"a datastore with two files of a name: {error}")
 
 
 def starts(model, checks):
@@ -375,6 +437,7 @@ def main():
         with Server(model, f"predict.postprocess={steps}") as server:
             preview(model, server, checks, kinds)
     stacks(model, checks)
+    labels_of_one_name(model, checks)
     progress(model, checks)
     starts(model, checks)
     return 1 if checks.failed else 0

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -27,14 +28,28 @@ void expect_plain_name(const char* what, const std::string& name) {
         400, fmt::format("{}: {}: expected a plain name, without a folder", what, printable(name)));
 }
 
-std::map<std::string, std::string> images_in(const std::string& folder) {
-  std::map<std::string, std::string> found;
+std::vector<std::string> image_files_in(const std::string& folder) {
+  std::vector<std::string> paths;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string path = entry.path().string();
     const bool is_hidden = starts_with(entry.path().filename().string(), ".");
     if (!is_hidden && entry.is_regular_file(ignored) && io::format_of_name(path) != nullptr)
-      found.emplace(io::stem_of(path), path);
+      paths.push_back(path);
+  }
+  return paths;
+}
+
+std::map<std::string, std::string> images_in(const std::string& folder) {
+  std::map<std::string, std::string> found;
+  for (const std::string& path : image_files_in(folder)) {
+    const auto [own, is_new] = found.emplace(io::stem_of(path), path);
+    if (!is_new)
+      throw HttpError(409,
+                      fmt::format("{}: {} and {} have one name; expected a single file of it",
+                                  folder,
+                                  fs::path(std::min(own->second, path)).filename().string(),
+                                  fs::path(std::max(own->second, path)).filename().string()));
   }
   return found;
 }
@@ -65,6 +80,11 @@ Datastore::Datastore(std::string folder) : folder_(std::move(folder)) {
   std::error_code ignored;
   if (!fs::is_directory(folder_, ignored))
     throw ConfigError("datastore: " + folder_ + ": no such folder of images");
+  try {
+    images();
+  } catch (const HttpError& error) {
+    throw ConfigError(std::string("datastore: ") + error.what());
+  }
 }
 
 std::string Datastore::label_folder(const std::string& tag) const {
@@ -82,7 +102,8 @@ std::map<std::string, std::string> Datastore::labels(const std::string& tag) con
 
 std::map<std::string, std::string> Datastore::unlabelled() const {
   auto open = images();
-  for (const auto& [id, path] : labels("final")) open.erase(id);
+  for (const std::string& path : image_files_in(label_folder("final")))
+    open.erase(io::stem_of(path));
   return open;
 }
 
@@ -92,7 +113,7 @@ std::map<std::string, int64_t> Datastore::tags() const {
   for (const auto& entry : fs::directory_iterator(folder_ + "/labels", ignored)) {
     if (entry.is_directory(ignored))
       tags.emplace(entry.path().filename().string(),
-                   static_cast<int64_t>(images_in(entry.path().string()).size()));
+                   static_cast<int64_t>(image_files_in(entry.path().string()).size()));
   }
   return tags;
 }
@@ -112,6 +133,15 @@ void Datastore::add_image(const std::string& id,
   const std::string ending = ending_of(filename);
   if (images().count(id) > 0)
     throw HttpError(409, fmt::format("{}: there is such an image already", printable(id)));
+  for (const auto& [tag, count] : tags())  // they would be taken for labels of the new image
+    for (const std::string& label : image_files_in(label_folder(tag)))
+      if (io::stem_of(label) == id)
+        throw HttpError(
+            409,
+            fmt::format("{}: labels/{} still has a label of an image of this name; DELETE "
+                        "/datastore/?type=label removes it",
+                        printable(id),
+                        tag));
   write_file(folder_ + "/" + id + ending, content);
 }
 
@@ -124,8 +154,8 @@ void Datastore::save_label(const std::string& id,
   make_folders(folder);
   own_file(path);  // a corrected label replaces the one before
   write_file(path, content);
-  for (const auto& [other, file] : images_in(folder))  // of another format
-    if (other == id && file != path) remove_file(file);
+  for (const std::string& other : image_files_in(folder))  // of another format
+    if (io::stem_of(other) == id && other != path) remove_file(other);
 }
 
 void Datastore::remove_image(const std::string& id) const {

@@ -5,10 +5,11 @@
 
 namespace cytra::app {
 
-/// Thread: any; files appear whole.
+/// Thread: any; files appear whole. What lists files throws HttpError (409) where two of them
+/// differ in their endings alone: one name can't stand for both.
 class Datastore {
  public:
-  /// Throws: ConfigError where there is no such folder.
+  /// Throws: ConfigError where there is no such folder, or two images have one name.
   explicit Datastore(std::string folder);
   /// The images' files by their names without endings.
   std::map<std::string, std::string> images() const;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "app/serve/http_server.h"
 #include "base/rng.h"
 #include "base/strings.h"
 
@@ -36,26 +37,44 @@ std::string parameter_in(const std::string& header, const std::string& name) {
   return "";
 }
 
+std::string filename_in(const std::string& header) {
+  const std::string plain = parameter_in(header, "filename");
+  if (!plain.empty()) return plain;
+  const std::string other = parameter_in(header, "filename*");  // RFC 8187: UTF-8''a%20b.tif
+  const std::size_t mark = other.rfind('\'');
+  return mark == std::string::npos ? "" : url_decoded(other.substr(mark + 1), false);
+}
+
 std::vector<FormPart> parse_form(const std::string& type, const std::string& body) {
   const std::string boundary = parameter_in(type, "boundary");
   if (!starts_with(in_small_letters(type), "multipart/form-data") || boundary.empty())
     throw HttpError(400, "Content-Type: expected multipart/form-data with a boundary");
   const std::string mark = "--" + boundary;
+  /// The next boundary: what only begins like one is content.
+  const auto find_mark = [&](const std::string& before, std::size_t from) {
+    std::size_t at = body.find(before + mark, from);
+    while (at != std::string::npos) {
+      const std::size_t end = at + before.size() + mark.size();
+      if (body.compare(end, 2, "--") == 0 || body.compare(end, 2, "\r\n") == 0) break;
+      at = body.find(before + mark, at + 1);
+    }
+    return at;
+  };
   std::vector<FormPart> parts;
-  std::size_t at = body.find(mark);
+  std::size_t at = find_mark("", 0);
   while (at != std::string::npos) {
     const std::size_t begin = at + mark.size();
     if (body.compare(begin, 2, "--") == 0) return parts;
     const std::size_t head = begin + 2, end = body.find("\r\n\r\n", begin);
-    at = end == std::string::npos ? end : body.find("\r\n" + mark, end);
-    if (at == std::string::npos || body.compare(begin, 2, "\r\n") != 0) break;
+    at = end == std::string::npos ? end : find_mark("\r\n", end);
+    if (at == std::string::npos) break;
     if (parts.size() >= kMostParts)
       throw HttpError(400, fmt::format("multipart: more than {} parts", kMostParts));
     const std::string text = body.substr(head, end > head ? end - head : 0);
     const std::string disposition = header_in(text, "content-disposition");
     const std::size_t from = end + 4;
     parts.push_back({parameter_in(disposition, "name"),
-                     parameter_in(disposition, "filename"),
+                     filename_in(disposition),
                      from <= at ? body.substr(from, at - from) : "",
                      header_in(text, "content-type")});
     at += 2;
@@ -70,9 +89,14 @@ const FormPart* find_part(const std::vector<FormPart>& parts, const std::string&
 }
 
 const FormPart& file_part(const std::vector<FormPart>& parts) {
-  for (const FormPart& part : parts)
-    if (!part.filename.empty()) return part;
-  throw HttpError(400, "multipart: expected a file");
+  const FormPart* found = nullptr;
+  for (const FormPart& part : parts) {
+    if (part.filename.empty()) continue;
+    if (found != nullptr) throw HttpError(400, "multipart: several files, expected one");
+    found = &part;
+  }
+  if (found == nullptr) throw HttpError(400, "multipart: expected a file");
+  return *found;
 }
 
 HttpResponse form_response(const std::vector<FormPart>& parts) {

@@ -17,12 +17,15 @@ struct FormPart {
 std::vector<FormPart> parse_form(const std::string& type, const std::string& body);
 /// The part of a name; null: there is none.
 const FormPart* find_part(const std::vector<FormPart>& parts, const std::string& name);
-/// The first part that is a file. Throws: HttpError (400).
+/// The part that is a file. Throws: HttpError (400) where there is none, or several.
 const FormPart& file_part(const std::vector<FormPart>& parts);
 /// Makes an answer of several parts.
 HttpResponse form_response(const std::vector<FormPart>& parts);
 
 /// `filename="..."`, or another parameter, of a header's value; "" where there is none.
 std::string parameter_in(const std::string& header, const std::string& name);
+/// The file's name in a Content-Disposition, from `filename` or `filename*`; "" where there is
+/// none.
+std::string filename_in(const std::string& header);
 
 }  // namespace cytra::app

@@ -216,6 +216,13 @@ double number_of(const std::string& name, const std::string& text, double low, d
   return number;
 }
 
+int64_t whole_number_of(const std::string& name, const std::string& text) {
+  const double number = number_of(name, text, 0, 1e9);
+  if (number != std::floor(number))
+    throw HttpError(400, fmt::format("{}={}: expected a whole number", name, printable(text, 40)));
+  return static_cast<int64_t>(number);
+}
+
 std::string media_type_of(const std::string& path) {
   for (const auto& [ending, type] : kMediaTypes)
     if (ends_with(path, ending)) return type;
@@ -246,21 +253,26 @@ ImageRequest image_request_of(HttpExchange& exchange, const std::vector<std::str
   if (exchange.body.empty()) throw HttpError(400, "the body is empty, expected an image's file");
   ImageFile file;
   file.type = in_small_letters(trim(split(head.header("content-type") + ";", ';').front()));
-  file.name =
-      head.parameter("filename", parameter_in(head.header("content-disposition"), "filename"));
+  file.name = head.parameter("filename", filename_in(head.header("content-disposition")));
   file.output = head.parameter("output", "image");
   file.format = head.parameter("format", format_accepted(head.header("accept")));
-  if (head.query.count("scene") > 0)
-    file.scene = std::lround(number_of("scene", head.parameter("scene"), 0, 1e9));
+  if (head.query.count("scene") > 0) file.scene = whole_number_of("scene", head.parameter("scene"));
   if (head.query.count("timepoint") > 0)
-    file.timepoint = std::lround(number_of("timepoint", head.parameter("timepoint"), 0, 1e9));
+    file.timepoint = whole_number_of("timepoint", head.parameter("timepoint"));
   ResultWish wish{head.parameter("head"), head.parameter("save"), std::nullopt};
   if (head.query.count("threshold") > 0)
     wish.threshold = number_of("threshold", head.parameter("threshold"), 0, 1);
   if (head.query.count("timeout") > 0)
     exchange.expire_in(number_of("timeout", head.parameter("timeout"), 0.001, 1e6));
   if (starts_with(file.type, "multipart/")) {  // of a browser, or curl -F image=@FILE
-    const FormPart part = file_part(parse_form(head.header("content-type"), exchange.body));
+    const std::vector<FormPart> parts = parse_form(head.header("content-type"), exchange.body);
+    const FormPart& part = file_part(parts);
+    for (const FormPart& other : parts)
+      if (other.filename.empty())
+        throw HttpError(400,
+                        fmt::format("multipart: the field {}: expected a file alone; parameters "
+                                    "belong in the address, as ?threshold=0.5",
+                                    printable(other.name, 40)));
     if (head.query.count("filename") == 0) file.name = part.filename;
     file.type = part.type;
     file.content = part.content;

@@ -46,6 +46,8 @@ std::string safe_name(const std::string& given);
 void write_image(const std::string& path, const std::string& content);
 /// A number of a request. Throws: HttpError that names it.
 double number_of(const std::string& name, const std::string& text, double low, double high);
+/// A whole number of a request, 0 to 1e9. Throws: HttpError that names it.
+int64_t whole_number_of(const std::string& name, const std::string& text);
 /// The media type of a file by the ending of its name.
 std::string media_type_of(const std::string& path);
 

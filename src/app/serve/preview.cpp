@@ -1,7 +1,6 @@
 #include "app/serve/preview.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -258,7 +257,7 @@ void preview_image(ServedModel& model,
   request.file.format = "auto";
   int64_t plane = -1;
   if (exchange->head.query.count("plane") > 0)
-    plane = std::lround(number_of("plane", exchange->head.parameter("plane"), 0, 1e9));
+    plane = whole_number_of("plane", exchange->head.parameter("plane"));
   if (request.wish.form.empty() && has_probability(model, request.wish))
     request.wish.form = "probability";
   const ImageFile& file = request.file;

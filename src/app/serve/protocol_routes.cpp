@@ -7,6 +7,18 @@
 #include "base/version.h"
 
 namespace cytra::app {
+namespace {
+
+/// The body of a POST to register a region of shared memory. Throws: HttpError.
+SharedRegions::Region region_of(const std::string& body) {
+  const Json json = parse_body(body);
+  if (!json.is_object()) throw HttpError(400, "JSON: expected an object");
+  return {json_member<std::string>(json, "key", "a text"),
+          json_member_or<int64_t>(json, "offset", "a whole number", 0),
+          json_member<int64_t>(json, "byte_size", "a whole number")};
+}
+
+}  // namespace
 
 using config::Node;
 
@@ -43,16 +55,21 @@ void Router::add_protocol_routes() {
         return nothing;
       },
       true);
-  const auto describe = [this](const auto&, const ServeArguments& arguments) {
-    return describe_tensors(*state_.model(arguments[0]));
+  const auto model = [this](const ServeArguments& arguments) {
+    if (arguments.size() > 1 && arguments[1] != "1")
+      throw HttpError(404, printable(arguments[1], 40) + ": no such version, expected 1");
+    return state_.model(arguments[0]);
   };
-  const auto is_ready = [=, this](const auto&, const ServeArguments& arguments) {
-    state_.model(arguments[0]);
+  const auto describe = [=](const auto&, const ServeArguments& arguments) {
+    return describe_tensors(*model(arguments));
+  };
+  const auto is_ready = [=](const auto&, const ServeArguments& arguments) {
+    model(arguments);
     return nothing;
   };
-  const auto infer = [this](const std::shared_ptr<HttpExchange>& exchange,
-                            const ServeArguments& arguments) {
-    predict_tensors(*state_.model(arguments[0]), exchange, state_.regions);
+  const auto infer = [=, this](const std::shared_ptr<HttpExchange>& exchange,
+                               const ServeArguments& arguments) {
+    predict_tensors(*model(arguments), exchange, state_.regions);
   };
   add("GET", "/v2/models/{model}", "The model's tensors", describe);
   add("GET", "/v2/models/{model}/versions/{version}", "The model's tensors", describe);

@@ -1,6 +1,9 @@
 #include "app/serve/tensor_input.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -37,18 +40,59 @@ io::Dtype dtype_of_name(const std::string& name) {
       400, fmt::format("datatype {}: expected one of {}", printable(name, 20), join(names, ", ")));
 }
 
-/// Numbers of JSON, in lists of any depth.
-void add_numbers(const Json& data, at::Tensor& into, int64_t& at) {
-  if (data.is_array()) {
-    for (const Json& item : data) add_numbers(item, into, at);
-  } else if (!data.is_number() && !data.is_boolean()) {
-    throw HttpError(400, "data: expected numbers");
-  } else {
-    if (at < into.numel())
-      into.mutable_data_ptr<double>()[at] =
-          data.is_boolean() ? data.get<bool>() : data.get<double>();
-    ++at;
+/// The least and the greatest value of a type of whole numbers; none of floats.
+std::optional<std::pair<double, double>> range_of(io::Dtype dtype) {
+  const bool is_signed =
+      dtype == io::Dtype::i8 || dtype == io::Dtype::i16 || dtype == io::Dtype::i32;
+  if (dtype == io::Dtype::f32 || dtype == io::Dtype::f64) return std::nullopt;
+  const double values = std::ldexp(1.0, static_cast<int>(8 * io::size_of(dtype)));
+  return is_signed ? std::pair(-values / 2, values / 2 - 1) : std::pair(0.0, values - 1);
+}
+
+/// Numbers of JSON, in one list or in lists of lists as the shape says.
+class JsonNumbers {
+ public:
+  JsonNumbers(const InputTensor& input, at::Tensor& into)
+      : input_(input), range_(range_of(input.dtype)), into_(into) {}
+  void add(const Json& data, std::size_t depth = 0) {
+    if (!data.is_array()) return add_number(data);
+    const bool is_nested = depth > 0 || (!data.empty() && data[0].is_array());
+    if (is_nested &&
+        (depth >= input_.shape.size() || static_cast<int64_t>(data.size()) != input_.shape[depth]))
+      throw HttpError(400,
+                      fmt::format("data: lists of other lengths than the shape ({})",
+                                  fmt::join(input_.shape, ",")));
+    for (const Json& item : data) add(item, depth + 1);
   }
+  int64_t count() const { return count_; }
+
+ private:
+  void add_number(const Json& item) {
+    if (!item.is_number() && !item.is_boolean()) throw HttpError(400, "data: expected numbers");
+    const double value = item.is_boolean() ? item.get<bool>() : item.get<double>();
+    if (range_ && (value < range_->first || value > range_->second || value != std::floor(value)))
+      throw HttpError(400,
+                      fmt::format("data: {}, expected whole numbers from {} to {} for {}",
+                                  item.dump(),
+                                  range_->first,
+                                  range_->second,
+                                  type_name(input_.dtype)));
+    if (count_ < into_.numel()) into_.mutable_data_ptr<double>()[count_] = value;
+    ++count_;
+  }
+
+  const InputTensor& input_;
+  const std::optional<std::pair<double, double>> range_;
+  at::Tensor& into_;
+  int64_t count_ = 0;
+};
+
+/// Whether two outputs are written to the same bytes of a region.
+bool share_bytes(const OutputTensor& a, const OutputTensor& b) {
+  const OutputTensor &first = a.offset <= b.offset ? a : b, &second = a.offset <= b.offset ? b : a;
+  return !a.region.empty() && a.region == b.region &&
+         static_cast<uint64_t>(second.offset) - static_cast<uint64_t>(first.offset) <
+             static_cast<uint64_t>(first.bytes);
 }
 
 }  // namespace
@@ -105,6 +149,10 @@ InputTensor input_of(const Json& body,
           400, fmt::format("image: {} bytes, but its shape and datatype need {}", size, bytes));
   };
   const Json& parameters = parameters_of(given);
+  if (given.contains("data") + parameters.contains("binary_data_size") +
+          parameters.contains("shared_memory_region") >
+      1)
+    throw HttpError(400, "image: expected one of data, binary_data_size and shared_memory_region");
   if (parameters.contains("shared_memory_region")) {
     const auto size = json_member<int64_t>(parameters, "shared_memory_byte_size", "a whole number");
     expect_bytes(size);
@@ -122,10 +170,11 @@ InputTensor input_of(const Json& body,
   } else if (given.contains("data")) {
     if (values > kMostNumbers) expect_bytes(0);
     at::Tensor numbers = at::empty({values}, at::kDouble);
-    int64_t count = 0;
-    add_numbers(given["data"], numbers, count);
-    if (count != values)
-      throw HttpError(400, fmt::format("data: {} numbers, but the shape needs {}", count, values));
+    JsonNumbers read(input, numbers);
+    read.add(given["data"]);
+    if (read.count() != values)
+      throw HttpError(
+          400, fmt::format("data: {} numbers, but the shape needs {}", read.count(), values));
     const io::Image image = data::to_image(numbers.view({1, 1, values}), input.dtype, {});
     input.bytes.assign(image.pixels.begin(), image.pixels.end());
   } else {
@@ -144,6 +193,8 @@ std::vector<OutputTensor> outputs_of(const Json& body, const std::string& usual)
   for (const Json& given : body["outputs"]) {
     if (!given.is_object()) throw HttpError(400, "outputs: expected objects");
     const Json& parameters = parameters_of(given);
+    if (parameters.contains("classification"))
+      throw HttpError(400, "classification: results are images, expected no classes of them");
     OutputTensor output;
     output.name = json_member<std::string>(given, "name", "a text");
     output.is_binary = json_member_or<bool>(parameters, "binary_data", "true or false", is_binary);
@@ -152,6 +203,13 @@ std::vector<OutputTensor> outputs_of(const Json& body, const std::string& usual)
         json_member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0);
     output.bytes =
         json_member_or<int64_t>(parameters, "shared_memory_byte_size", "a whole number", 0);
+    for (const OutputTensor& other : outputs)
+      if (share_bytes(output, other))
+        throw HttpError(400,
+                        fmt::format("outputs: {} and {} overlap in the region {}",
+                                    printable(other.name, 40),
+                                    printable(output.name, 40),
+                                    printable(output.region, 40)));
     outputs.push_back(std::move(output));
   }
   return outputs;

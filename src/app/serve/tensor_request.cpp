@@ -11,6 +11,7 @@
 
 #include "app/serve/request_progress.h"
 #include "app/serve/tensor_input.h"
+#include "base/error.h"
 #include "base/strings.h"
 #include "data/image_tensor.h"
 #include "inference/windowed_model.h"
@@ -334,6 +335,13 @@ void predict_tensors(ServedModel& model,
   const Json body = parse_body(text);
   if (!body.is_object()) throw HttpError(400, "JSON: expected an object");
   const Json& parameters = parameters_of(body);
+  for (const auto& [name, value] : parameters.items()) {  // clients send what other servers read
+    const std::vector<std::string> known{
+        "head", "threshold", "transforms", "timeout", "binary_data_output"};
+    const std::string meant = nearest(name, known);
+    if (!meant.empty() && meant != name)
+      throw HttpError(400, printable(name, 40) + ": unknown parameter." + suggestion(name, known));
+  }
   ResultWish wish;
   wish.head = json_member_or<std::string>(parameters, "head", "a text", "");
   if (parameters.contains("threshold"))
@@ -383,14 +391,6 @@ void predict_tensors(ServedModel& model,
     request->stop();
     throw;
   }
-}
-
-SharedRegions::Region region_of(const std::string& body) {
-  const Json json = parse_body(body);
-  if (!json.is_object()) throw HttpError(400, "JSON: expected an object");
-  return {json_member<std::string>(json, "key", "a text"),
-          json_member_or<int64_t>(json, "offset", "a whole number", 0),
-          json_member<int64_t>(json, "byte_size", "a whole number")};
 }
 
 }  // namespace cytra::app

@@ -19,8 +19,4 @@ void predict_tensors(ServedModel& model,
                      const std::shared_ptr<HttpExchange>& exchange,
                      const SharedRegions& regions);
 
-/// The body of a POST to register a region of shared memory: {"key", "offset", "byte_size"}.
-/// Throws: HttpError.
-SharedRegions::Region region_of(const std::string& body);
-
 }  // namespace cytra::app

@@ -51,11 +51,12 @@ class OwnExchange final : public HttpExchange {
 
 /// An image's rank: the logarithm of its score and noise of Gumbel's distribution, so that an image
 /// is chosen with a probability in proportion to its score. The highest scores alone are those of
-/// images that resemble each other, and of outliers. The noise is one until a label is added.
-/// Source: Kirsch et al., Stochastic Batch Acquisition, TMLR 2023, "power acquisition" of beta 1.
-double rank(const std::string& id, double score, uint64_t labels) {
+/// images that resemble each other, and of outliers. The noise depends on the number of open
+/// images, so the choice is one until a label is added. Source: Kirsch et al., Stochastic Batch
+/// Acquisition, TMLR 2023, "power acquisition" of beta 1.
+double rank(const std::string& id, double score, uint64_t open) {
   if (score < 0) return -std::numeric_limits<double>::infinity();
-  const double uniform = Rng(std::hash<std::string>()(id), labels).uniform();
+  const double uniform = Rng(std::hash<std::string>()(id), open).uniform();
   return std::log(std::max(score, 1e-12)) - std::log(-std::log(std::max(uniform, 1e-12)));
 }
 
@@ -89,18 +90,27 @@ void Uncertainty::ask(const std::string& model, const std::shared_ptr<HttpExchan
   changed_.notify_all();
 }
 
+void Uncertainty::refuse(Scores& scores, const HttpError& error) {
+  for (const Question& question : scores.questions)
+    question.exchange->answer(error_response(error.status, error.what()));
+  scores.questions.clear();
+}
+
 void Uncertainty::answer(Scores& scores) const {
   if (scores.questions.empty()) return;
-  // As it is now: a label may have come since an image was begun.
-  const std::map<std::string, std::string> open = store_.unlabelled();
-  const auto labels = static_cast<uint64_t>(store_.labels("final").size());
+  std::map<std::string, std::string> open;
+  try {
+    open = store_.unlabelled();  // as it is now: a label may have come since an image was begun
+  } catch (const HttpError& error) {
+    return refuse(scores, error);
+  }
   const std::pair<const std::string, double>* best = nullptr;
   double highest = 0;
   std::size_t known = 0;
   for (const auto& score : scores.of) {
     if (open.count(score.first) == 0) continue;
     ++known;
-    const double own = rank(score.first, score.second, labels);
+    const double own = rank(score.first, score.second, open.size());
     if (best != nullptr && own <= highest) continue;
     best = &score;
     highest = own;
@@ -124,16 +134,15 @@ void Uncertainty::answer(Scores& scores) const {
 /// Scores one image. False: there was nothing to do.
 bool Uncertainty::work(const std::string& name) {
   std::shared_ptr<ServedModel> model;
+  std::map<std::string, std::string> open;
   try {
     model = models_.find(name);
+    open = store_.unlabelled();
   } catch (const HttpError& error) {
     const std::lock_guard lock(mutex_);
-    for (const Question& question : scores_[name].questions)
-      question.exchange->answer(error_response(error.status, error.what()));
-    scores_[name].questions.clear();
+    refuse(scores_[name], error);
     return false;
   }
-  const std::map<std::string, std::string> open = store_.unlabelled();
   std::string id;
   {
     const std::lock_guard lock(mutex_);

@@ -43,6 +43,7 @@ class Uncertainty {
     std::deque<Question> questions;
   };
   bool work(const std::string& name);
+  static void refuse(Scores& scores, const HttpError& error);
   void answer(Scores& scores) const;
   void run();
 
