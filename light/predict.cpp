@@ -21,6 +21,7 @@
 #include "pipelines/job/own_folder.h"
 #include "pipelines/job/tally.h"
 #include "pipelines/predict/options.h"
+#include "pipelines/predict/uncertainty_table.h"
 
 namespace cytra::device {
 const std::vector<std::string>& precision_names();  // device/precision.h
@@ -68,6 +69,7 @@ struct LightPredictConfig : CommonConfig, inference::ModelConfig {
         {"predict.resume", predict.resume},
         {"predict.dry_run", predict.dry_run},
         {"predict.timer", predict.timer},
+        {"predict.profiler", predict.profiler.has_value()},
         {"predict.prometheus", predict.prometheus.has_value()},
         {"predict.max_detections", predict.max_detections.has_value()}};
     for (const auto& [option, is_given] : options)
@@ -86,9 +88,11 @@ struct Work {
   std::function<std::string(int64_t)> class_name;
 };
 
+/// Returns the files of the result. `uncertainties` gets a form's mean, where it is one.
 inference::ResultFiles predict_image(const Work& work,
                                      const data::Sample& sample,
-                                     const std::string& stem) {
+                                     const std::string& stem,
+                                     std::vector<pipelines::ImageUncertainty>& uncertainties) {
   const c10::InferenceMode inference_mode;
   const inference::WindowedModel& model = work.predictor.windowed();
   const auto input = std::make_shared<const inference::ModelInput>(model.transforms.apply(
@@ -104,6 +108,8 @@ inference::ResultFiles predict_image(const Work& work,
     outputs.push_back(inference::make_result_output(name, place));
   inference::ImageResult result(work.predictor, work.result, input, std::move(outputs));
   result.run();
+  if (inference::Decoder::is_uncertainty(model.form))
+    uncertainties.emplace_back(result.mean_uncertainty(), sample.id);
   return result.files();
 }
 
@@ -115,6 +121,7 @@ void predict_all(const Work& work,
   const bool ends_on_error = work.config.data.on_error == "fail";
   const std::string key = pipelines::source_key(work.predictor);
   pipelines::OutputNames names;
+  std::vector<pipelines::ImageUncertainty> uncertainties;
   std::vector<std::string> stems;
   for (const data::Sample& input : inputs) stems.push_back(names.next(input.sources.at(key)));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -135,12 +142,18 @@ void predict_all(const Work& work,
     for (const auto& [sample, stem] : parts) {
       tally.attempt(
           sample.id, Tally::Phase::reading, ends_on_error, [&, &sample = sample, &stem = stem] {
-            const inference::ResultFiles files = predict_image(work, sample, folder + "/" + stem);
+            const inference::ResultFiles files =
+                predict_image(work, sample, folder + "/" + stem, uncertainties);
             const std::lock_guard lock(tally.mutex);
             for (const auto& [kind, path] : files) tally.results.add_item(kind, path);
             ++tally.done;
           });
     }
+  }
+  if (!uncertainties.empty()) {
+    tally.results.add_item("uncertainty",
+                           pipelines::write_uncertainty_table(
+                               std::move(uncertainties), folder, work.predictor.windowed().form));
   }
 }
 

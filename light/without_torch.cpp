@@ -60,8 +60,8 @@ Tensor inference::windows_to_trace(const Tensor& example) {
 }
 
 const std::vector<std::string>& pipelines::profile_names() {
-  static const std::vector<std::string> none;
-  return none;
+  static const std::vector<std::string> names{"memory", "pytorch", "transfers"};  // refused later
+  return names;
 }
 
 }  // namespace cytra

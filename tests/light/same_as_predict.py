@@ -55,7 +55,7 @@ def main():
         cases = [("2d", "2", []), ("3d", "3", []), ("3d", "3", ["predict.format=nifti"]),
                  ("2d", "2", ["predict.measurements=true", "predict.contours=both"]),
                  ("2d", "2", ["predict.save=probability", "predict.overlay=false", "predict.format=npy"]),
-                 ("2d", "2", ["tta.mirror_axes=[0,1]", "predict.postprocess=[{_target_: FillHoles}]"])]
+                 ("2d", "2", ["predict.save=entropy"]), ("2d", "2", ["tta.mirror_axes=[0,1]", "predict.postprocess=[{_target_: FillHoles}]"])]
         for number, (name, dims, options) in enumerate(cases):
             model = work / f"{name}.onnx"
             if not model.exists():
@@ -80,6 +80,8 @@ def main():
             expect(said[0].returncode == said[1].returncode == 2 and said[0].stderr == said[1].stderr, f"mistake: {mistake}")
             if said[0].stderr != said[1].stderr:
                 print(said[0].stderr, said[1].stderr, sep="\n---\n")
+        done = run(light, f"checkpoint.ckpt_path={work}/2d.onnx", f"data.path={work}/images2/test.csv", "predict.profiler=memory")
+        expect(done.returncode == 2 and "predict.profiler: `predict` of the whole package has it" in done.stderr, "predict.profiler is refused")
         done = run(light, f"checkpoint.ckpt_path={CHECKPOINTS}/format1_2d.ckpt", f"data.path={work}/images2/test.csv",
                    f"paths.output_dir={work}/network")
         expect(done.returncode == 2 and "expected an ONNX file" in done.stderr, "a checkpoint is refused")

@@ -141,6 +141,8 @@ def check_work(server, folder):
     expect_refused(server.call("check", overrides=[*SMALL, "trainer.max_epoch=3"]), "max_epochs", "exit code 2")
     expect_refused(server.call("train", overides=SMALL), "overides", "overrides")
     expect_refused(server.call("train", overrides="x"), "a list of texts")
+    for arguments in {"path": "samples\0.tif"}, {"name": "loss\0"}, {"path": "samples", "overrides": ["data.columns=[raw]\0"]}:
+        expect_refused(server.call("describe", **arguments), "\\u0000")  # it would be read up to there
     plan = server.call("plan", path="samples", output="local/experiment/mine.yaml")
     expect((folder / "local/experiment/mine.yaml").is_file(), plan)
 
@@ -231,7 +233,9 @@ def main():
         check_borders(server, folder, outside)
         check_readable(folder, outside)
         check_ends(server)
-        expect(Server(folder).close() == 0, "exit code")
+        last = Server(folder)  # a last line that no newline ends
+        last.process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+        expect(last.close() == 0 and last.line(10)["result"] == {}, "exit code")
     print("ok")
 
 

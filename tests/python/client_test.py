@@ -1,11 +1,13 @@
 """client_test.py BIN: cytra-client as a user calls it, beside the programs. Needs numpy (else exit code 77, which ctest takes for skipped)."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 try:
     import numpy as np
@@ -102,6 +104,39 @@ def main(folder):
         steps = []
         results = list(predictor.predict_many(images, progress=lambda done, total: steps.append((done, total))))
         expect(steps == [(1, 2), (2, 2)] and np.array_equal(results[0], mask), "predict_many() with progress")
+        for kind in "?", "i8", "u8", "f2", "f8":
+            values = (pixels > 1000 if kind == "?" else pixels // 8).astype(kind)
+            same = np.array_equal(predictor.predict(values), predictor.predict(values.astype("u1" if kind == "?" else "u2")))
+            expect(same, f"an array of {np.dtype(kind)}")
+        error(cytra.InputError, "a masked array", lambda: predictor.predict(np.ma.masked_less(pixels, 9)))
+        expect(np.array_equal(predictor.predict(pixels, threshold=np.float32(0.5)), mask), "a number of NumPy as threshold")
+        for image, name in (pixels, "scene"), (pixels, "foo"), (images[0], "output"), (images[0], "foo"):
+            error(cytra.InputError, f"{name}: no such parameter", lambda: predictor.predict(image, **{name: 1}))
+        # Threads take turns; forked processes have connections of their own, and leave the server to this one.
+        shifted = [np.roll(pixels, shift, 0) for shift in range(8)]
+        wanted = [float(predictor.predict(each, "logits").sum()) for each in shifted]
+        with ThreadPoolExecutor(4) as pool:
+            sums = list(pool.map(lambda each: float(predictor.predict(each, "logits").sum()), shifted))
+        expect(sums == wanted, "eight images of four threads")
+        children = []
+        for each in shifted[:4]:
+            reading, writing = os.pipe()
+            if not os.fork():
+                os.write(writing, repr(float(predictor.predict(each, "logits").sum())).encode())
+                os._exit(0)
+            os.close(writing)
+            children.append(reading)
+        sums = [float(predictor.predict(each, "logits").sum()) for each in shifted]
+        expect(sums == wanted and [float(os.read(each, 100) or "nan") for each in children] == wanted[:4], "images of forked processes")
+        for end in predictor.close, predictor._child._end:  # the second is what runs at a process's end
+            if not (child := os.fork()):
+                end()
+                os._exit(0)
+            os.waitpid(child, 0)
+            expect(np.array_equal(predictor.predict(pixels), mask), "a forked process ends: the server goes on")
+        name = folder / os.fsdecode(b"\xff&=#.tif")
+        name.write_bytes(images[0].read_bytes())
+        expect(np.array_equal(predictor.predict(name), mask), "a file's name that is no UTF-8")
         error(cytra.InputError, "probabilty", lambda: predictor.predict(pixels, "probabilty"))
         error(cytra.InputError, "channels", lambda: predictor.predict(np.zeros((2, 64, 64), np.uint16)))
         error(cytra.InputError, "complex", lambda: predictor.predict(pixels.astype(complex)))
@@ -118,6 +153,14 @@ def main(folder):
         expect(np.array_equal(predictor.predict(pixels), mask), "after cancel() it goes on")
         server = predictor._child._child.pid
     expect(not pathlib.Path(f"/proc/{server}/exe").exists() or os.path.realpath(f"/proc/{server}/exe") == "", "close() ends the server")
+    error(cytra.CytraError, "closed", lambda: predictor.predict(pixels))
+    for name in "a,b", "[a]", "it's", 'a"b', "~", "a\\", "{a: 1}":
+        other = folder / f"{name}.ckpt"
+        shutil.copy(checkpoint, other)
+        expect(np.array_equal(cytra.predict(other, pixels, options=CPU), mask), f"a checkpoint called {other.name}")
+    texts = ["it's", "a\\b", "a\\", "a\\'b", "a: b", "[1]", "null", ""]
+    expect([cytra.compose({"run_name": text})["run_name"] for text in texts] == texts, "texts of overrides")
+    expect(cytra.compose({"seed": np.int64(3), "patch_shape": np.array([32, 32])})["patch_shape"] == [32, 32], "values of NumPy in overrides")
     error(cytra.InputError, "no_such.ckpt", lambda: cytra.Predictor(folder / "no_such.ckpt", options=CPU))
     # A program that is killed takes its server with it.
     script = f"import sys; sys.path.insert(0, {str(ROOT / 'python/client/src')!r}); import cytra, time\np = cytra.Predictor({checkpoint!r}, options={CPU!r}); " \

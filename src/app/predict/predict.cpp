@@ -271,7 +271,9 @@ void predict_head(OwnProcess& self,
   log_progress();
   const std::string& form = by.predictor.windowed().form;
   if (self.processes.is_first() && inference::Decoder::is_uncertainty(form) && tally.done > 0)
-    tally.results.add_item("uncertainty", pipelines::write_uncertainty_table(record, folder, form));
+    tally.results.add_item("uncertainty",
+                           pipelines::write_uncertainty_table(
+                               pipelines::uncertainties_of(record, form), folder, form));
 }
 
 /// Writes the figures. It is called at the beginning, too, to find out whether the file can be
@@ -375,8 +377,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   options.threshold = config.predict.threshold;
   options.temperature = config.predict.temperature_number();
   options.with_target = config.data.scores();
-  options.tracks_places =
-      inference::keeps_file_grid(subject.first(), config.predict.original_grid);
+  options.tracks_places = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
   if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
   const std::vector<HeadPredictor> heads =
       inference::predictors_of(subject, config, config.predict.heads, options);

@@ -108,6 +108,7 @@ class Server {
     const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (count < 0) return errno == EINTR || errno == EAGAIN;
     input_.append(buffer, static_cast<std::size_t>(count));
+    if (count == 0 && !input_.empty()) input_ += '\n';  // the last line may have none
     std::size_t begin = 0;
     for (std::size_t at = 0; (at = input_.find('\n', begin)) != std::string::npos; begin = at + 1)
       take_line(input_.substr(begin, at - begin));

@@ -88,7 +88,9 @@ bool fits(const Json& schema, const Json& value) {
              return fits(schema.at("items"), item);
            });
   const auto choices = schema.find("enum");
+  // A program's argument would end at a zero byte.
   return value.is_string() &&
+         value.get_ref<const std::string&>().find('\0') == std::string::npos &&
          (choices == schema.end() ||
           std::find(choices->begin(), choices->end(), value) != choices->end());
 }

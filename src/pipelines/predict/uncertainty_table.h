@@ -1,15 +1,21 @@
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "pipelines/job/done_record.h"
 
 namespace cytra::pipelines {
 
-/// uncertainty.csv of a run's folder, by the figures that the record's images have under `form`
-/// (entropy, variance): image, and the mean over its voxels and channels, most uncertain first.
-/// Returns its path. Throws: as AtomicFile, DoneRecord::line().
-std::string write_uncertainty_table(DoneRecord& record,
+/// The mean of an uncertainty over an image's voxels and channels, with the image's name.
+using ImageUncertainty = std::pair<double, std::string>;
+
+/// uncertainty.csv of a run's folder, by its images' figures: image, and the mean of `form`
+/// (entropy, variance), most uncertain first. Returns its path. Throws: as AtomicFile.
+std::string write_uncertainty_table(std::vector<ImageUncertainty> images,
                                     const std::string& folder,
                                     const std::string& form);
+/// The figures that the record's images have under `form`. Throws: as DoneRecord::line().
+std::vector<ImageUncertainty> uncertainties_of(DoneRecord& record, const std::string& form);
 
 }  // namespace cytra::pipelines

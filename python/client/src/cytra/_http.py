@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import threading
 import urllib.parse
@@ -32,6 +33,7 @@ class Channel:
 
     def __init__(self, url: str, token: str | None):
         self._url, self._token = url, token
+        self._process = os.getpid()
         self.is_stopped = threading.Event()
         self._connection: http.client.HTTPConnection | None = None
 
@@ -47,6 +49,10 @@ class Channel:
     def ask(self, method: str, path: str, body: bytes | list[bytes | memoryview] = b"", headers: dict[str, str] | None = None,
             is_last_word: bool = False) -> Answer:
         """Raises InputError for an answer of 4xx, CytraError for another failure, with the server's text. is_last_word: also when stopped."""
+        if self._process != os.getpid():  # the connection of a process before fork() is that one's
+            self._process, self._connection, inherited = os.getpid(), None, self._connection
+            if inherited is not None:
+                inherited.close()
         parts = body if isinstance(body, list) else [body]
         sent = {"Content-Length": str(sum(len(part) for part in parts)), **(headers or {})}
         if self._token:
@@ -86,7 +92,7 @@ class Channel:
         if connection is None:
             return
         try:
-            if connection.sock is not None:  # also ends another thread's wait
+            if connection.sock is not None and self._process == os.getpid():  # also ends another thread's wait
                 connection.sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass

@@ -5,8 +5,10 @@ import io
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import tempfile
+import threading
 import urllib.parse
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -17,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from ._http import Answer, Channel
-from ._programs import CytraError, InputError, error_of, program, words_of
+from ._programs import CytraError, InputError, error_of, program, quoted, words_of
 
-_TYPES = {"UINT8": "u1", "INT8": "i1", "UINT16": "u2", "INT16": "i2", "UINT32": "u4", "INT32": "i4", "FP32": "f4", "FP64": "f8", "BOOL": "?",
-          "UINT64": "u8", "INT64": "i8", "FP16": "f2"}
+_TYPES = {"UINT8": "u1", "INT8": "i1", "UINT16": "u2", "INT16": "i2", "UINT32": "u4", "INT32": "i4", "FP32": "f4", "FP64": "f8"}
+# Types that the protocol's tensors of images have not, and those that hold all values that images have of them.
+_SENT = {np.dtype(code): np.dtype(other) for code, other in {"?": "u1", "i8": "f8", "u8": "f8", "f2": "f4"}.items()}
 _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
 
 Progress = Callable[[int, int], None]
@@ -35,14 +38,15 @@ class _Server:
     """A child `serve` at a socket that only this user reaches. It ends with this object, and with this process."""
 
     def __init__(self, checkpoint: str, words: list[str]):
-        self._folder = tempfile.TemporaryDirectory(prefix="cytra-")
-        self.url = f"unix:{self._folder.name}/socket"
+        executable = program("serve")
+        folder = tempfile.mkdtemp(prefix="cytra-")
+        self.url = f"unix:{folder}/socket"
         self._errors = tempfile.TemporaryFile()
-        command = [program("serve"), f"checkpoint.ckpt_path={checkpoint}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages",
+        command = [executable, f"checkpoint.ckpt_path={quoted(checkpoint)}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages",
                    "limits.requests_mb=1000000", *words]  # arrays of any size: it serves this process alone
         # Its stdin is a pipe of ours: where this process dies, however, the pipe ends, and so does the server.
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
-        self._end = weakref.finalize(self, _stop, self._child, self._errors, self._folder)
+        self._end = weakref.finalize(self, _stop, os.getpid(), self._child, self._errors, folder)
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
@@ -55,6 +59,8 @@ class _Server:
 
     def failure(self) -> CytraError | None:
         """What it said when it ended; None: it runs."""
+        if not self._end.alive:
+            return CytraError("the predictor is closed")
         try:
             code = self._child.wait(0.5)
         except subprocess.TimeoutExpired:
@@ -66,7 +72,9 @@ class _Server:
         self._end()
 
 
-def _stop(child: subprocess.Popen[bytes], errors: Any, folder: Any) -> None:
+def _stop(process: int, child: subprocess.Popen[bytes], errors: Any, folder: str) -> None:
+    if process != os.getpid():
+        return  # the server is that of the process before fork()
     child.terminate()
     try:
         child.wait(10)
@@ -76,7 +84,7 @@ def _stop(child: subprocess.Popen[bytes], errors: Any, folder: Any) -> None:
     for pipe in (child.stdin, child.stdout, errors):
         if pipe is not None:
             pipe.close()
-    folder.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Predictor:
@@ -86,7 +94,8 @@ class Predictor:
     {"trainer.accelerator": "cpu", "tta.mirror_axes": [0, 1]}. Or server: the URL of a running one (http://HOST:PORT, unix:PATH), with its
     token and the model's name, where it has several.
 
-    Thread: one prediction at a time; cancel() comes from another thread. Raises InputError for what the program refuses.
+    Thread: any; predictions are made one after the other, and cancel() ends the one that is under way. Raises InputError for what the
+    program refuses.
     """
 
     def __init__(self, checkpoint: str | os.PathLike[str] | None = None, *, server: str | None = None, token: str | None = None, model: str | None = None,
@@ -97,6 +106,7 @@ class Predictor:
         if server is None:
             self._child = _Server(os.path.abspath(os.fspath(checkpoint)) if checkpoint is not None else "", words_of(options))
             server, token, model = self._child.url, self._child.token, self._child.models[0]
+        self._turn = threading.Lock()
         self._is_local = server.startswith("unix:")
         self._channel, self._watch = Channel(server, token), Channel(server, token)
         if model is None:
@@ -119,21 +129,23 @@ class Predictor:
 
         form: one of `forms`; None: the usual one. progress(done, total) is called in this thread with the number of windows that the
         model has seen, and of all; the last call has both equal. What it raises ends the prediction. parameters: threshold, head,
-        timeout (s). Arrays go through shared memory where the server is this machine's. Returns an array with as many dimensions as the
-        image, ((C,)[Z,]Y,X) of a file. Raises InputError, CytraError; Cancelled after cancel().
+        timeout (s); of a file also scene, timepoint. Arrays go through shared memory where the server is this machine's. Returns an array
+        with as many dimensions as the image, ((C,)[Z,]Y,X) of a file. Raises InputError, CytraError; Cancelled after cancel().
         """
-        for channel in (self._channel, self._watch):
-            channel.is_stopped.clear()
-        try:
-            if isinstance(image, (str, os.PathLike)):
-                return self._predict_file(os.fspath(image), form, progress, parameters)
-            return self._predict_array(np.asarray(image), form or self.forms[0], progress, parameters)
-        except CytraError as error:
-            if self._channel.is_stopped.is_set():
-                raise Cancelled("cancelled") from error
-            if self._child is not None and not isinstance(error, InputError):
-                raise self._child.failure() or error from error
-            raise
+        of_both = ("threshold", "head", "timeout")
+        with self._turn:
+            for channel in (self._channel, self._watch):
+                channel.is_stopped.clear()
+            try:
+                if isinstance(image, (str, os.PathLike)):
+                    return self._predict_file(os.fspath(image), form, progress, _wishes(parameters, (*of_both, "scene", "timepoint")))
+                return self._predict_array(_values_of(image), form or self.forms[0], progress, _wishes(parameters, of_both))
+            except CytraError as error:
+                if self._channel.is_stopped.is_set():
+                    raise Cancelled("cancelled") from error
+                if self._child is not None and not isinstance(error, InputError):
+                    raise self._child.failure() or error from error
+                raise
 
     def predict_many(self, images: Iterable[Any], form: str | None = None, progress: Callable[[int, int | None], None] | None = None,
                      **parameters: Any) -> Iterator[np.ndarray[Any, Any]]:
@@ -189,7 +201,7 @@ class Predictor:
         return answer
 
     def _predict_file(self, path: str, form: str | None, progress: Progress | None, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
-        query = {"filename": os.path.basename(path), "format": "npy", **parameters}
+        query = {"filename": os.fsencode(os.path.basename(path)), "format": "npy", **parameters}
         if form is not None:
             query["save"] = form
         try:
@@ -204,7 +216,7 @@ class Predictor:
     def _predict_array(self, image: np.ndarray[Any, Any], form: str, progress: Progress | None, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
         kind = _NAMES.get(image.dtype.newbyteorder("="))
         if kind is None:
-            raise InputError(f"an array of {image.dtype}, expected one of {', '.join(str(np.dtype(code)) for code in _TYPES.values())}")
+            raise InputError(f"an array of {image.dtype}, expected one of {', '.join(map(str, [*_NAMES, *_SENT]))}")
         values = np.ascontiguousarray(image, image.dtype.newbyteorder("<"))
         if "timeout" in parameters:
             parameters = {**parameters, "timeout": int(1e6 * float(parameters["timeout"]))}
@@ -227,6 +239,23 @@ class Predictor:
         length = int(answer.headers.get("Inference-Header-Content-Length") or len(answer.body))
         told = json.loads(answer.body[:length])["outputs"][0]
         return np.frombuffer(answer.body, np.dtype(_TYPES[told["datatype"]]).newbyteorder("<"), offset=length).reshape(told["shape"]).copy()
+
+
+def _wishes(parameters: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters, NumPy's numbers as Python's. Raises InputError for one that is not known, which would not be read."""
+    for name in parameters:
+        if name not in known:
+            raise InputError(f"{name}: no such parameter, expected one of {', '.join(known)}")
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
+
+
+def _values_of(image: Any) -> np.ndarray[Any, Any]:
+    """The array as it is sent. Raises InputError."""
+    if isinstance(image, np.ma.MaskedArray):
+        raise InputError("a masked array, expected one without a mask: filled() says what the masked values are")
+    values = np.asarray(image)
+    kind = values.dtype.newbyteorder("=")
+    return values.astype(_SENT[kind]) if kind in _SENT else values
 
 
 class _Region:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -52,14 +53,20 @@ def _value(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _value(value.tolist())
     if isinstance(value, (int, float)):
         return repr(value)
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}: {_value(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(map(_value, value)) + "]"
-    text: str = os.fspath(value)
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return quoted(os.fspath(value))
+
+
+def quoted(text: str) -> str:
+    """A text as one value of an override. Backslashes count twice before a quote alone, as in Hydra."""
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
 def error_of(name: str, code: int, stderr: str) -> CytraError:
