@@ -41,8 +41,9 @@ struct LightTrainerOptions : device::DeviceOptions {
       "precision of products; null: that of the training, if the processor has it",
       device::precision_names());
     v("devices", config::Unused{{"1", "AUTO", "auto"}}, "this program is one process");
-    v("limit_predict_batches", config::Unused{{"1.0"}}, "all images are predicted");
+    v("limit_predict_batches", limit_predict_batches, "1.0: all images are predicted");
   }
+  config::Node limit_predict_batches;
 };
 
 struct LightPredictConfig : CommonConfig, inference::ModelConfig {
@@ -62,6 +63,7 @@ struct LightPredictConfig : CommonConfig, inference::ModelConfig {
   }
   /// Throws: ConfigError for what `predict` has and this program has not.
   void check() const {
+    const config::Node& limit = trainer.limit_predict_batches;
     const std::pair<const char*, bool> options[] = {
         {"data.with_target", data.with_target},
         {"data.batch_size", data.batch_size > 1},
@@ -71,7 +73,10 @@ struct LightPredictConfig : CommonConfig, inference::ModelConfig {
         {"predict.timer", predict.timer},
         {"predict.profiler", predict.profiler.has_value()},
         {"predict.prometheus", predict.prometheus.has_value()},
-        {"predict.max_detections", predict.max_detections.has_value()}};
+        {"predict.max_detections", predict.max_detections.has_value()},
+        {"performance.quantization", performance.engine.quantization != "none"},
+        {"trainer.limit_predict_batches",
+         !limit.is_null() && !(limit.kind == config::Kind::real && limit.real == 1)}};
     for (const auto& [option, is_given] : options)
       if (is_given)
         throw ConfigError(std::string(option) +
@@ -216,4 +221,9 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
 
 extern "C" int cytra_predict(const cytra::cli::Run& run) {
   return cytra::app::start(run, cytra::app::predict_light);
+}
+
+extern "C" int cytra_describe(cytra::cli::DescribeRequest&) {
+  throw cytra::ConfigError(
+      "--describe: `predict` of the whole package has it, this program has not");
 }

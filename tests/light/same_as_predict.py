@@ -80,8 +80,9 @@ def main():
             expect(said[0].returncode == said[1].returncode == 2 and said[0].stderr == said[1].stderr, f"mistake: {mistake}")
             if said[0].stderr != said[1].stderr:
                 print(said[0].stderr, said[1].stderr, sep="\n---\n")
-        done = run(light, f"checkpoint.ckpt_path={work}/2d.onnx", f"data.path={work}/images2/test.csv", "predict.profiler=memory")
-        expect(done.returncode == 2 and "predict.profiler: `predict` of the whole package has it" in done.stderr, "predict.profiler is refused")
+        for option in ("predict.profiler=memory", "performance.quantization=int8_dynamic", "trainer.limit_predict_batches=1", "--describe=predict"):
+            done = run(light, f"checkpoint.ckpt_path={work}/2d.onnx", f"data.path={work}/images2/test.csv", option)
+            expect(done.returncode == 2 and f"{option.split('=')[0]}: `predict` of the whole package has it" in done.stderr, f"{option} is refused")
         done = run(light, f"checkpoint.ckpt_path={CHECKPOINTS}/format1_2d.ckpt", f"data.path={work}/images2/test.csv",
                    f"paths.output_dir={work}/network")
         expect(done.returncode == 2 and "expected an ONNX file" in done.stderr, "a checkpoint is refused")
