@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -170,6 +171,14 @@ TEST_F(NnunetFolder, GivesNetworkLabelsAndWindows) {
   EXPECT_EQ(load(folder_ / "fold_0" / "checkpoint_final.pth").size(), 1U);
   const LoadedModel volumes = load(volumes_folder()).at(0);
   EXPECT_EQ(volumes.divisor, (std::vector<int64_t>{2, 1, 2}));  // in the file's order
+}
+
+TEST_F(NnunetFolder, TheDatasetMayNameVeryManyImages) {
+  std::string training = "{\"training\": [0";  // as of nnU-Net's first version
+  for (int i = 0; i < 6000; ++i)
+    training += fmt::format(",{{\"image\": \"{}.nii.gz\", \"label\": \"{}.nii.gz\"}}", i, i);
+  change("dataset.json", "{", training + "],");
+  EXPECT_EQ(load(folder_).at(0).out_channels, 3);
 }
 
 TEST_F(NnunetFolder, RefusesWhatIsNotRunHere) {
