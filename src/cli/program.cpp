@@ -117,18 +117,18 @@ SharedLibrary open_engine() {
 /// A function of the engine by its name.
 template <class Argument>
 auto load_engine(const char* name) {
-  using Entry = int (*)(Argument&);
   expect_threads();
   SharedLibrary engine = open_engine();
   if (!engine.is_loaded()) {
-    const std::string& why = engine.problem();
-    for (const char* sign : {"failed to map", "allocate memory", "cannot map"}) {
-      if (why.find(sign) == std::string::npos) continue;
-      throw MemoryError(fmt::format("can't load the engine: {}", why));
-    }
-    throw std::runtime_error(fmt::format("can't load the engine: {}", why));
+    const std::string &why = engine.problem(), text = "can't load the engine: " + why;
+    const auto has = [&](const char* sign) { return why.find(sign) != std::string::npos; };
+    if (has("cannot open shared object file"))
+      throw ConfigError(why + "; expected torch with all that it depends on to be installed");
+    if (has("failed to map") || has("allocate memory") || has("cannot map"))
+      throw MemoryError(text);
+    throw std::runtime_error(text);
   }
-  const auto entry = engine.find<Entry>(name);
+  const auto entry = engine.find<int (*)(Argument&)>(name);
   if (entry == nullptr)
     throw std::runtime_error(fmt::format("libcytra.so has no {}: {}", name, engine.problem()));
   return entry;

@@ -87,6 +87,10 @@ def folders(model, checks):
         status, _, body = server.ask("GET", "/trainings/list")
         checks.expect(status == 200 and b'"a/b"' in body and b"linked" not in body and b'"file"' not in body, f"/trainings/list: {body}")
         checks.expect(server.ask("GET", "/trainings/report?run=a/b")[2] == b"<p>a report", "a report")
+        (store / "trainings/killed").mkdir()
+        (store / "trainings/killed/report.html").write_text('<p><span class="badge">running</span>')  # and no process holds its lock
+        report = server.ask("GET", "/trainings/report?run=killed")[2]
+        checks.expect(b"ended without a word" in report and b"running" not in report, f"a training that was killed: {report}")
         for run in ("linked", "file", "../../secret", "a/../../../secret", "%2e%2e/%2e%2e/secret", "/etc", "", ".", "a/b/", "a/b/report.html",
                     str(secret), "a%2fb%2f..%2fb", "a" * 5000):
             status, _, body = server.ask("GET", f"/trainings/report?run={run}")
