@@ -50,9 +50,9 @@ done
 said 0 'libtiff' cytra --licenses
 said 0 "DynUNet" train --describe DynUNet
 said 0 'train' train -sc install=bash
-mv "$site/cytra_programs/lib/libcytra_torch_name.so" .
-said 2 'libcytra_torch_name.so: cannot open shared object file: No such file or directory; expected torch' train --describe DynUNet
-mv libcytra_torch_name.so "$site/cytra_programs/lib/"
+mv "$site/cytra_programs/lib/libcytra_io.so" .
+said 2 'libcytra_io.so: cannot open shared object file: No such file or directory; expected torch' train --describe DynUNet
+mv libcytra_io.so "$site/cytra_programs/lib/"
 # Whatever is loaded is the wheel's, torch's or the C library's.
 find "$site/cytra_programs/bin" "$site/cytra_programs/lib" -type f ! -name 'libcytra_cuda.so' ! -name 'libcytra_nccl.so' \
   -exec env -i ldd {} + >ldd.txt 2>/dev/null || true
