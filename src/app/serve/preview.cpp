@@ -241,8 +241,10 @@ void ShownStacks::add(std::shared_ptr<const ShownStack> stack) {
   stacks_.push_front(std::move(stack));
   int64_t bytes = 0;
   for (auto own = stacks_.begin(); own != stacks_.end();) {
-    bytes += (*own)->bytes();
-    own = bytes > most_ || (*own)->model.expired() ? stacks_.erase(own) : std::next(own);
+    const int64_t more = (*own)->bytes();
+    const bool is_kept = bytes + more <= most_ && !(*own)->model.expired();
+    if (is_kept) bytes += more;
+    own = is_kept ? std::next(own) : stacks_.erase(own);
   }
 }
 
