@@ -18,8 +18,9 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -DNDEBUG")  # NDEBUG: LibTorch's headers lay ou
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # A precompiled header changes its time stamp, not its content: tell ccache to look at the content.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+  # A precompiled header changes its time stamp, not its content: tell ccache to look at the content. Paths in the checkout
+  # are taken as relative ones, so that another clone finds what this one compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
 endif()
 find_program(MOLD_PROGRAM mold)
