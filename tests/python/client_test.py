@@ -1,7 +1,9 @@
 """client_test.py BIN: cytra-client as a user calls it, beside the programs. Needs numpy (else exit code 77, which ctest takes for skipped)."""
+import http.server
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 os.environ["CYTRA_BIN"] = str(pathlib.Path(sys.argv[1]).resolve())
 sys.path.insert(0, str(ROOT / "python/client/src"))
 import cytra
-from cytra._predictor import Cancelled
+from cytra import Cancelled
 
 CPU = {"trainer.accelerator": "cpu"}
 failures = []
@@ -44,6 +46,67 @@ def predicted(checkpoint, image, out, *words):
     subprocess.run([os.environ["CYTRA_BIN"] + "/predict", f"checkpoint.ckpt_path={checkpoint}", f"data.path={image}", f"paths.output_dir={out}",
                     "predict.format=npy", "trainer.accelerator=cpu", *words], check=True, capture_output=True)
     return np.load(next(pathlib.Path(out).glob("*.npy")))
+
+
+class Wrong(http.server.BaseHTTPRequestHandler):
+    """A server whose next answer to a prediction is `body`, or comes byte by byte, or never."""
+    body, pause = b"", 0.0
+    metadata = b'{"outputs": [{"name": "mask"}]}'
+
+    def answer(self):
+        sent = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        if self.path.startswith("/progress"):
+            body = b"7"
+        elif self.path.endswith("index"):
+            body = b'[{"name": "m"}]'
+        elif self.command == "GET":
+            body = Wrong.metadata
+        else:
+            assert sent
+            body = Wrong.body
+        self.send_response(200)
+        self.flush_headers()
+        while self.command == "POST" and Wrong.pause:
+            time.sleep(Wrong.pause)
+            try:
+                self.wfile.write(b"X")  # a header that never ends
+            except OSError:
+                return
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *words):
+        pass
+
+
+def wrong_servers():
+    """What a server answers wrongly, slowly or not at all is a CytraError."""
+    image = np.zeros((8, 8), np.uint8)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Wrong) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        predictor = cytra.Predictor(server=url)
+        output = '{"outputs": [{"datatype": %s, "shape": %s}]}'
+        for body in ["", "7", "[]", "{}", "{" * 9, "[" * 100000, '{"outputs": []}', output % ('"UINT9"', "[1]"), output % ("[]", "[1]"), output % ('"UINT8"', "[2]"),
+                     output % ('"UINT8"', '"a"'), "\xff"]:
+            Wrong.body = body.encode("latin-1")
+            error(cytra.CytraError, "understood", lambda: predictor.predict(image))
+        for Wrong.body in b"", b"PK\3\4", b"\x93NUMPY\1\0\2\0{}", b"\x80\4K\7.":
+            error(cytra.CytraError, "understood", lambda: predictor.predict(__file__, progress=lambda done, total: None))
+        for Wrong.metadata in b"", b"7", b"{}", b'{"outputs": []}', b'{"outputs": 7}', b'{"outputs": [{"name": []}]}'[:-3]:
+            error(cytra.CytraError, "understood", lambda: cytra.Predictor(server=url))
+        Wrong.pause = 0.1
+        error(cytra.CytraError, "in time", lambda: predictor.predict(image, timeout=-9.5))  # half a second, with the ten of grace
+        server.shutdown()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        predictor._channel = type(predictor._channel)(f"http://127.0.0.1:{silent.getsockname()[1]}", None)
+        error(cytra.CytraError, "in time", lambda: predictor.predict(image, timeout=-9.5))
+    for url in "http://", "ftp://a", "http://a:b", "http://[", "":
+        error(cytra.CytraError, "expected http", lambda: cytra.Predictor(server=url))
 
 
 def main(folder):
@@ -154,6 +217,10 @@ def main(folder):
         server = predictor._child._child.pid
     expect(not pathlib.Path(f"/proc/{server}/exe").exists() or os.path.realpath(f"/proc/{server}/exe") == "", "close() ends the server")
     error(cytra.CytraError, "closed", lambda: predictor.predict(pixels))
+    for word, call in [("--help", cytra.read_image), ("--version", cytra.read_image), ("a\0b", cytra.read_image), ("--help", cytra.describe), ("a\0b", cytra.describe),
+                       ("--version", cytra.compose), ("a\0b", cytra.compose), ("a\0b", cytra.Predictor), ("a\0b", lambda path: predictor.predict(path))]:
+        error(cytra.CytraError, "", lambda: call(word))
+    wrong_servers()
     for name in "a,b", "[a]", "it's", 'a"b', "~", "a\\", "{a: 1}":
         other = folder / f"{name}.ckpt"
         shutil.copy(checkpoint, other)

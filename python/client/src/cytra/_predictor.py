@@ -11,15 +11,18 @@ import tempfile
 import threading
 import urllib.parse
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from multiprocessing import shared_memory
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from ._http import Answer, Channel
-from ._programs import CytraError, InputError, error_of, program, quoted, words_of
+from ._programs import CytraError, InputError, error_of, program, quoted, understood, words_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _TYPES = {"UINT8": "u1", "INT8": "i1", "UINT16": "u2", "INT16": "i2", "UINT32": "u4", "INT32": "i4", "FP32": "f4", "FP64": "f8"}
 # Types that the protocol's tensors of images have not, and those that hold all values that images have of them.
@@ -34,6 +37,15 @@ class Cancelled(CytraError):
     """The prediction was cancelled."""
 
 
+class Parameters(TypedDict, total=False):
+    """What a prediction may be told: timeout in seconds; scene and timepoint of files."""
+    threshold: float
+    head: str
+    timeout: float
+    scene: int
+    timepoint: int
+
+
 class _Server:
     """A child `serve` at a socket that only this user reaches. It ends with this object, and with this process."""
 
@@ -45,7 +57,11 @@ class _Server:
         command = [executable, f"checkpoint.ckpt_path={quoted(checkpoint)}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages",
                    "limits.requests_mb=1000000", *words]  # arrays of any size: it serves this process alone
         # Its stdin is a pipe of ours: where this process dies, however, the pipe ends, and so does the server.
-        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
+        try:
+            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
+        except (ValueError, OSError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise InputError(f"serve can't be run with {words}: {error}") from error
         self._end = weakref.finalize(self, _stop, os.getpid(), self._child, self._errors, folder)
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
@@ -53,9 +69,10 @@ class _Server:
             failure = self.failure() or CytraError("serve ended without a word")
             self.close()
             raise failure
-        told = json.loads(line)
-        self.token: str | None = told["token"]
-        self.models: list[str] = told["model"]
+        with understood("what serve writes"):
+            told = json.loads(line)
+            self.token: str | None = told["token"]
+            self.models: list[str] = told["model"]
 
     def failure(self) -> CytraError | None:
         """What it said when it ended; None: it runs."""
@@ -103,20 +120,28 @@ class Predictor:
         if (checkpoint is None) == (server is None):
             raise InputError("expected a checkpoint, or the URL of a server")
         self._child: _Server | None = None
+        words = words_of(options)
+        with understood("limits.timeout_s"):
+            self._seconds = float((["300", *(word.partition("=")[2] for word in words if word.startswith("limits.timeout_s="))])[-1])
         if server is None:
-            self._child = _Server(os.path.abspath(os.fspath(checkpoint)) if checkpoint is not None else "", words_of(options))
+            self._child = _Server(os.path.abspath(os.fspath(checkpoint)) if checkpoint is not None else "", words)
             server, token, model = self._child.url, self._child.token, self._child.models[0]
         self._turn = threading.Lock()
         self._is_local = server.startswith("unix:")
         self._channel, self._watch = Channel(server, token), Channel(server, token)
         if model is None:
-            names = [each["name"] for each in json.loads(self._channel.ask("POST", "/v2/repository/index", b"{}").body)]
+            told = self._channel.ask("POST", "/v2/repository/index", b"{}").body
+            with understood("the server's answer"):
+                names = [each["name"] for each in json.loads(told)]
             if len(names) != 1:
                 raise InputError(f"the server has the models {', '.join(map(str, names))}; expected model=NAME")
             model = str(names[0])
         self.model = model
         self._path = "/v2/models/" + urllib.parse.quote(model)
-        self.metadata: dict[str, Any] = json.loads(self._channel.ask("GET", self._path).body)
+        told = self._channel.ask("GET", self._path).body
+        with understood("the server's answer"):
+            self.metadata: dict[str, Any] = dict(json.loads(told))
+            str(self.forms[0])
 
     @property
     def forms(self) -> list[str]:
@@ -124,12 +149,12 @@ class Predictor:
         return [output["name"] for output in self.metadata["outputs"]]
 
     def predict(self, image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, progress: Progress | None = None,
-                **parameters: Any) -> np.ndarray[Any, Any]:
+                **parameters: Unpack[Parameters]) -> np.ndarray[Any, Any]:
         """The result for an image: an array ([Z,]Y,X), (C,[Z,]Y,X) or (N,C,[Z,]Y,X), of the values of a file, or the path of one.
 
         form: one of `forms`; None: the usual one. progress(done, total) is called in this thread with the number of windows that the
         model has seen, and of all; the last call has both equal. What it raises ends the prediction. parameters: threshold, head,
-        timeout (s); of a file also scene, timepoint. Arrays go through shared memory where the server is this machine's. Returns an array
+        timeout (s; else the server's limits.timeout_s, 300); of a file also scene, timepoint. Arrays go through shared memory where the server is this machine's. Returns an array
         with as many dimensions as the image, ((C,)[Z,]Y,X) of a file. Raises InputError, CytraError; Cancelled after cancel().
         """
         of_both = ("threshold", "head", "timeout")
@@ -148,7 +173,7 @@ class Predictor:
                 raise
 
     def predict_many(self, images: Iterable[Any], form: str | None = None, progress: Callable[[int, int | None], None] | None = None,
-                     **parameters: Any) -> Iterator[np.ndarray[Any, Any]]:
+                     **parameters: Unpack[Parameters]) -> Iterator[np.ndarray[Any, Any]]:
         """The results of images, one after the other. progress(done, total) is called after each image, and counts images; total is None
         where they have no len(). For the windows within each, call predict() in a loop."""
         total = len(images) if hasattr(images, "__len__") else None  # type: ignore[arg-type]
@@ -175,27 +200,32 @@ class Predictor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _post(self, path: str, query: dict[str, Any], body: bytes | list[bytes | memoryview], headers: dict[str, str], progress: Progress | None) -> Answer:
+    def _post(self, path: str, query: dict[str, Any], body: bytes | list[bytes | memoryview], headers: dict[str, str], progress: Progress | None,
+              parameters: dict[str, Any]) -> Answer:
+        seconds = 10 + parameters.get("timeout", self._seconds)  # the server itself ends the work before
         if progress is None:
-            return self._channel.ask("POST", f"{path}?{urllib.parse.urlencode(query)}", body, headers)
+            return self._channel.ask("POST", f"{path}?{urllib.parse.urlencode(query)}", body, headers, seconds=seconds)
         name, last = secrets.token_hex(16), (0, 0)
         with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(self._channel.ask, "POST", f"{path}?{urllib.parse.urlencode({**query, 'request_id': name})}", body, headers)
+            asked = thread.submit(self._channel.ask, "POST", f"{path}?{urllib.parse.urlencode({**query, 'request_id': name})}", body, headers,
+                                  seconds=seconds)
             try:
                 while not wait([asked], _LOOK_SECONDS).done:
                     try:
-                        told = json.loads(self._watch.ask("GET", "/progress/" + name).body)
+                        with understood("the server's answer"):
+                            told = json.loads(self._watch.ask("GET", "/progress/" + name).body)
+                            now = int(told["done"]), int(told["total"] or 0)
                     except CytraError:
                         continue  # the request is not there yet, or has just ended
-                    now = told["done"], told["total"]
-                    if told["total"] and now != last:
+                    if now[1] and now != last:
                         last = now
                         progress(*now)
             finally:
                 if not asked.done():
                     self._channel.stop()
             answer = asked.result()
-        total = int(answer.headers.get("Progress-Total") or 0)  # none of an older server
+        with understood("the server's answer"):
+            total = int(answer.headers.get("Progress-Total") or 0)  # none of an older server
         if last != (total, total):
             progress(total, total)
         return answer
@@ -207,19 +237,19 @@ class Predictor:
         try:
             with open(path, "rb") as file:
                 body = file.read()
-        except OSError as error:
-            raise InputError(f"{path}: can't be read: {error.strerror}") from error
-        answer = self._post("/predict/" + urllib.parse.quote(self.model), query, body, {}, progress)
-        values: np.ndarray[Any, Any] = np.load(io.BytesIO(answer.body), allow_pickle=False)
-        return values
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: can't be read: {error}") from error
+        answer = self._post("/predict/" + urllib.parse.quote(self.model), query, body, {}, progress, parameters)
+        with understood("the server's answer"):
+            values: np.ndarray[Any, Any] = np.lib.format.read_array(io.BytesIO(answer.body), allow_pickle=False)
+            return values
 
     def _predict_array(self, image: np.ndarray[Any, Any], form: str, progress: Progress | None, parameters: dict[str, Any]) -> np.ndarray[Any, Any]:
         kind = _NAMES.get(image.dtype.newbyteorder("="))
         if kind is None:
             raise InputError(f"an array of {image.dtype}, expected one of {', '.join(map(str, [*_NAMES, *_SENT]))}")
         values = np.ascontiguousarray(image, image.dtype.newbyteorder("<"))
-        if "timeout" in parameters:
-            parameters = {**parameters, "timeout": int(1e6 * float(parameters["timeout"]))}
+        wishes = {**parameters, **({"timeout": 1e6 * parameters["timeout"]} if "timeout" in parameters else {})}
         tensor: dict[str, Any] = {"name": "image", "shape": list(values.shape), "datatype": kind}
         wish: dict[str, Any] = {"name": form, "parameters": {"binary_data": True}}
         region = _Region(self._channel, values) if self._is_local and values.nbytes > 1 << 16 else None
@@ -229,24 +259,28 @@ class Predictor:
                 tensor["parameters"] = region.place
             else:
                 tensor["parameters"] = {"binary_data_size": values.nbytes}
-                binary = [memoryview(values).cast("B")] if values.nbytes else []
-            head = json.dumps({"inputs": [tensor], "outputs": [wish], "parameters": parameters}).encode()
+                binary = [values.data.cast("B")] if values.nbytes else []
+            head = json.dumps({"inputs": [tensor], "outputs": [wish], "parameters": wishes}).encode()
             answer = self._post(self._path + "/infer", {}, [head, *binary],
-                                {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(head))}, progress)
+                                {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(head))}, progress, parameters)
         finally:
             if region is not None:
                 region.close()
-        length = int(answer.headers.get("Inference-Header-Content-Length") or len(answer.body))
-        told = json.loads(answer.body[:length])["outputs"][0]
-        return np.frombuffer(answer.body, np.dtype(_TYPES[told["datatype"]]).newbyteorder("<"), offset=length).reshape(told["shape"]).copy()
+        with understood("the server's answer"):
+            length = int(answer.headers.get("Inference-Header-Content-Length") or len(answer.body))
+            told = json.loads(answer.body[:length])["outputs"][0]
+            return np.frombuffer(answer.body, np.dtype(_TYPES[told["datatype"]]).newbyteorder("<"), offset=length).reshape(told["shape"]).copy()
 
 
-def _wishes(parameters: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+def _wishes(parameters: Mapping[str, object], known: tuple[str, ...]) -> dict[str, Any]:
     """The parameters, NumPy's numbers as Python's. Raises InputError for one that is not known, which would not be read."""
     for name in parameters:
         if name not in known:
             raise InputError(f"{name}: no such parameter, expected one of {', '.join(known)}")
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
+    wishes: dict[str, Any] = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
+    if not isinstance(wishes.get("timeout", 1), (int, float)):
+        raise InputError(f"timeout: {wishes['timeout']!r}, expected seconds")
+    return wishes
 
 
 def _values_of(image: Any) -> np.ndarray[Any, Any]:
@@ -285,7 +319,7 @@ class _Region:
 
 
 def predict(checkpoint: str | os.PathLike[str], image: np.ndarray[Any, Any] | str | os.PathLike[str], form: str | None = None, progress: Progress | None = None,
-            *, options: Any = (), **parameters: Any) -> np.ndarray[Any, Any]:
+            *, options: Any = (), **parameters: Unpack[Parameters]) -> np.ndarray[Any, Any]:
     """The result for one image; Predictor says what it takes. For many images a Predictor loads the model once."""
     with Predictor(checkpoint, options=options) as predictor:
         return predictor.predict(image, form, progress, **parameters)

@@ -1,13 +1,14 @@
 """Cytra's programs as children, and their mistakes as exceptions."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,24 @@ def error_of(name: str, code: int, stderr: str) -> CytraError:
     return (InputError if code == 2 else CytraError)(text, code)
 
 
+@contextlib.contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Makes a CytraError of whatever is raised while an answer is read that another one wrote."""
+    try:
+        yield
+    except CytraError:
+        raise
+    except Exception as error:
+        raise CytraError(f"{what} can't be understood: {error or type(error).__name__}") from error
+
+
 def run(name: str, *words: str) -> str:
-    """Runs a program to its end; returns its stdout. Raises what error_of() makes."""
-    done = subprocess.run([program(name), *words, "--json-messages"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    """Runs a program to its end; returns its stdout. Raises what error_of() makes, InputError for words that no program can be given."""
+    executable = program(name)
+    try:
+        done = subprocess.run([executable, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    except (ValueError, OSError) as error:
+        raise InputError(f"{name} can't be run with {words}: {error}") from error
     if done.returncode:
         raise error_of(name, done.returncode, done.stderr)
     return done.stdout
@@ -95,15 +111,15 @@ def run(name: str, *words: str) -> str:
 
 def compose(overrides: str | Iterable[str] | Mapping[str, Any] = (), program: str = "train") -> dict[str, Any]:
     """The configuration that a program would run with, its references replaced. Raises InputError."""
-    composed = json.loads(run(program, *words_of(overrides), "--cfg", "job", "--resolve", "--json"))
-    assert isinstance(composed, dict)
-    return composed
+    text = run(program, *words_of(overrides), "--cfg", "job", "--resolve", "--json", "--json-messages")
+    with understood(f"what {program} writes of {overrides}"):
+        return dict(json.loads(text))
 
 
 def describe(name: str, program: str = "train") -> Any:
     """What a file is (an image, a checkpoint), as a dict; or the options of a component (DynUNet), a group (optimizer) or a key
     (trainer.max_epochs), as text. Raises InputError, which names the nearest choice."""
-    text = run(program, "--json", "--describe", os.fspath(name))
+    text = run(program, "--json", "--json-messages", f"--describe={os.fspath(name)}")
     try:
         return json.loads(text)
     except ValueError:
@@ -115,10 +131,8 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
     for Y and X. Raises InputError."""
     with tempfile.TemporaryDirectory(prefix="cytra-") as folder:
         file = os.path.join(folder, "image.npy")
-        done = subprocess.run([program("convert_image"), os.fspath(path), file, "--json"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace")
-        if done.returncode:
-            raise error_of("convert_image", done.returncode, done.stderr)
-        shape = json.loads(done.stdout)["shape"]
-        pixels: np.ndarray[Any, Any] = np.load(file, allow_pickle=False)
-        return pixels.reshape([n for n in shape[:2] if n > 1] + shape[2:])
+        text = run("convert_image", os.path.join(os.curdir, os.fsdecode(path)), file, "--json")  # no flag, whatever its name
+        with understood("what convert_image writes"):
+            shape = json.loads(text)["shape"]
+            pixels: np.ndarray[Any, Any] = np.load(file, allow_pickle=False)
+            return pixels.reshape([n for n in shape[:2] if n > 1] + shape[2:])
