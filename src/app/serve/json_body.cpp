@@ -1,28 +1,39 @@
 #include "app/serve/json_body.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
+
+#include "config/json_limits.h"
 
 namespace cytra::app {
 
-constexpr std::size_t kMostJson = 16 << 20;  // bytes
-constexpr int kMostDepth = 32;
+constexpr std::size_t kMostDepth = 32, kMostNames = 1000;
 
-Json parse_body(const std::string& text) {
-  if (text.size() > kMostJson) {
+Json parse_body(const std::string& text, std::size_t most) {
+  if (text.size() > most) {
     throw HttpError(
         413,
-        fmt::format("JSON of {} bytes, expected at most {}; send the tensor as binary data",
+        fmt::format("JSON of {} bytes, expected at most {}; a tensor may come as binary data",
                     text.size(),
-                    kMostJson));
+                    most));
   }
+  if (const auto why = config::json_beyond(text, kMostDepth, kMostNames); !why.empty())
+    throw HttpError(400, fmt::format("the JSON {}", why));
   try {
-    return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
-      if (depth > kMostDepth) throw HttpError(400, "JSON: nested too deep");
-      return true;
-    });
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     throw HttpError(400, fmt::format("JSON: {}", error.what()));
   }
+}
+
+bool is_whole(const Json& value) {
+  if (value.is_array()) return std::all_of(value.begin(), value.end(), is_whole);
+  if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT64_MAX;
+  if (value.is_number_integer()) return true;
+  const double number = value.is_number() ? value.get<double>() : 0.5;
+  return number == std::floor(number) && std::abs(number) <= 9007199254740992.0;
 }
 
 const Json& parameters_of(const Json& object) {

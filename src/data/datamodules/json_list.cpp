@@ -2,23 +2,22 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/json_limits.h"
 
 namespace cytra::data {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 28;
-constexpr int kDeepest = 16;
+constexpr std::size_t kDeepest = 16;
 
 }  // namespace
 
 Json read_json(const std::string& path) {
   const std::string text = read_file(path, kMostBytes);
-  const auto check = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) throw DataError(path + ": lists in lists, expected at most 16 levels");
-    return true;
-  };
+  if (!config::json_beyond(text, kDeepest, SIZE_MAX).empty())
+    throw DataError(path + ": lists in lists, expected at most 16 levels");
   try {
-    return Json::parse(text, check);
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     std::string what =
         error.what();  // "[json.exception.parse_error.101] parse error at line 1 ..."
