@@ -8,10 +8,11 @@
 namespace cytra::app {
 
 /// A folder of this user alone, in memory (/dev/shm) where there is room, else below $TMPDIR or
-/// /tmp. It is removed at the end. Thread: any.
+/// /tmp. It is removed at the end, and by the next server of this user where this one is killed: it
+/// holds a lock as long as it lives. A folder that somebody removes is made anew. Thread: any.
 class Spool {
  public:
-  /// Makes the folder; `bytes`: that may be needed. Throws: ConfigError, IoError.
+  /// Makes the folder; `bytes`: that may be needed. Throws: IoError.
   explicit Spool(int64_t bytes);
   ~Spool();
   Spool(const Spool&) = delete;
@@ -31,13 +32,17 @@ class Spool {
     const int64_t number_;
     const std::string folder_;
   };
+  /// Throws: IoError.
   std::unique_ptr<Place> take();
-  const std::string& folder() const { return folder_; }
+  std::string folder() const;
 
  private:
-  std::string folder_;
-  std::mutex mutex_;
-  std::vector<int64_t> free_;  // guarded by mutex_, as made_
+  void open();
+  const int64_t bytes_;
+  mutable std::mutex mutex_;
+  std::string folder_;  // guarded by mutex_, as what follows
+  int lock_ = -1;       // the descriptor of its file .lock
+  std::vector<int64_t> free_;
   int64_t made_ = 0;
 };
 
