@@ -3,9 +3,13 @@
 
 attacks_test.py FOLDER_OF_PROGRAMS
 """
+import json
 import os
+import pathlib
 import resource
+import shutil
 import signal
+import struct
 import sys
 import threading
 import time
@@ -127,6 +131,156 @@ def folders(model, checks):
         described = server.ask("GET", "/openapi.json")[2]
         checks.expect(all(f'"{path}"'.encode() in described for path in ("/", "/preview", "/train/{model}", "/trainings/report",
                       "/v2/repository/models/{model}/load")), "/openapi.json has the new routes")
+
+
+def npy(height, width, value=0):
+    header = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({height}, {width}), }}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<H", value) * (height * width)
+
+
+FORM = {"Content-Type": "multipart/form-data; boundary=b"}
+
+
+def form(*files):
+    return b"".join(f'--b\r\nContent-Disposition: form-data; name="f"; filename="{name}"\r\n\r\n'.encode() + content + b"\r\n" for name, content in files) + b"--b--\r\n"
+
+
+def at_once(*works):
+    """What each of them gives."""
+    got = [None] * len(works)
+    threads = [threading.Thread(target=lambda at=at, work=work: got.__setitem__(at, work())) for at, work in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return got
+
+
+def labels(model, checks):
+    """What annotators save at once is there; names of files are decided before they are written; a new image has a new score."""
+    store = model.folder / "labelled"
+    store.mkdir()
+    content = model.images[0].read_bytes()
+    (store / "a.tif").write_bytes(content)
+    final = store / "labels/final"
+    with Server(model, f"datastore={store}") as server:
+        put = lambda target, name, content=content: server.ask("PUT", target, form((name, content)), FORM)[0]
+        lost = 0
+        for _ in range(10):
+            got = at_once(*[lambda name=name: put("/datastore/label?image=a", name) for name in ("a.npy", "b.png", "c.TIF")])
+            lost += got != [200] * 3 or len(list(final.iterdir())) != 1
+        checks.expect(lost == 0, f"labels of one image at once: {lost} of 10 lost")
+        for _ in range(10):
+            got = at_once(*[lambda name=name: put("/datastore/?image=b", name) for name in ("b.npy", "b.png", "b.bmp")])
+            lost += sorted(got) != [200, 409, 409]
+            server.ask("DELETE", "/datastore/?id=b")
+        checks.expect(lost == 0, f"images of one name at once: {lost} of 10 wrong")
+        for target, name, sent, expected in [("?image=c.ome", "x.tif", content, 400), ("?image=A", "x.png", content, 409), ("?image=c", "x.zarr", content, 415),
+                                             ("label?image=a", "x.png", b"no image", 415), ("label?image=a&tag=.x", "x.png", content, 400), ("?image=%20c", "x.tif", content, 400)]:
+            status = put(f"/datastore/{target}", name, sent)
+            checks.expect(status == expected, f"PUT /datastore/{target} {name}: {status}")
+        checks.expect(len(list(final.iterdir())) == 1 and [path.name for path in store.glob("*.*")] == ["a.tif"], "nothing else is there")
+        status, _, answer = server.ask("POST", "/infer/last?image=a&output=image")
+        checks.expect(status == 200 and answer[:2] == b"\x1f\x8b", f"/infer without a form: {status}")
+        status, _, answer = server.ask("POST", "/infer/last?image=a&output=image", 'params={"result_extension":".npy"}', {"Content-Type": "application/x-www-form-urlencoded"})
+        checks.expect(status == 200 and answer[1:6] == b"NUMPY", f"/infer with a form of an address: {status}")
+        scores = []
+        for number in 1, 7, 31:
+            pixels = bytes(number * i * i % 251 for i in range(8192))
+            checks.expect(put("/datastore/?image=d", "d.npy", npy(64, 64)[:-8192] + pixels) == 200, "a new image d")
+            status, _, answer = server.ask("POST", "/activelearning/uncertainty")
+            scores.append(json.loads(answer).get("score"))
+            server.ask("DELETE", "/datastore/?id=d")
+        checks.expect(len(set(scores)) == 3 and None not in scores, f"three images, one after the other d: scores {scores}")
+    with Server(model, f"datastore={store}") as server:
+        checks.expect(server.ask("GET", "/datastore/")[0] == 200, "the next start")
+
+
+def bodies(model, checks):
+    """Every byte and second of a request counts, also of what is in the body, and of answers that nobody reads."""
+    store, infer = f"datastore={model.folder / 'labelled'}", "/v2/models/last/infer"
+    with Server(model, store) as server:
+        server.ask("POST", "/predict", model.images[0].read_bytes())
+        before = server.memory_mb()
+        many = b"{" + b",".join(b'"%08d":1' % i for i in range(1_000_000)) + b"}"
+        objects = b"[" + b"{}," * 5_000_000 + b"{}]"
+        forms = {name: [f"/datastore/{target}", b"--b\r\nA: " + sent + b"\r\n\r\nx\r\n--b--", FORM] for name, target, sent in [
+            ("a form's head of lines", "?image=q", b"\n" * 30_000_000), ("a head of one name", "label?image=a", b'filename="' + b"a" * 30_000_000)]}
+        for name, (target, sent, headers) in {"1,000,000 keys": [infer, many, {}], "5,000,000 objects": [infer, objects, {}], "keys in params": ["/activelearning/uncertainty", many, {}],
+                                              **forms, "a boundary of 8000 letters": ["/datastore/?image=q", b"-" * 30_000_000, {"Content-Type": "multipart/form-data; boundary=" + "-" * 8000}]}.items():
+            method = "PUT" if "datastore" in target else "POST"
+            (status, _, answer), honest = at_once(lambda: server.ask(method, target, sent, headers), lambda: server.ask("POST", "/predict", model.images[0].read_bytes())[0])
+            checks.expect(status in (400, 413, 503) and honest in (200, 503), f"{name}: {status} {answer[:100]}, beside it {honest}")
+        checks.expect(server.memory_mb() < before + 1024, f"memory: {before:.0f} -> {server.memory_mb():.0f} MB")
+        threads = [threading.Thread(target=raw, args=(server, [head(server, f"Content-Length: {len(objects)}", target=infer) + objects], 5)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+        begin = time.monotonic()
+        code = server.stop()
+        checks.expect(code == 0 and time.monotonic() - begin < 30, f"SIGTERM among them: {code} after {time.monotonic() - begin:.1f} s")
+    with Server(model, "limits.requests_mb=64", "limits.body_mb=32", store) as server:
+        def tensor(side, outputs, kind="UINT8", item=1, change=lambda words: words):
+            image = {"name": "image", "shape": [side, side], "datatype": kind, "parameters": {"binary_data_size": side * side * item}}
+            words = json.dumps(change({"inputs": [image], "outputs": [{"name": name, "parameters": {"binary_data": True}} for name in outputs]})).encode()
+            status, _, answer = server.ask("POST", infer, words + bytes(side * side * item), {"Inference-Header-Content-Length": str(len(words))})
+            return status, answer
+        def with_image(**values):
+            return lambda words: {**words, "inputs": [{**words["inputs"][0], **values}]}
+        for name, answer in [("twice", tensor(64, ["mask", "mask"])), ("a shape of 64.9", tensor(64, ["mask"], change=with_image(shape=[64.9, 64]))),
+                             ("a size of 4096.7", tensor(64, ["mask"], change=with_image(parameters={"binary_data_size": 4096.7})))]:
+            checks.expect(answer[0] == 400, f"{name}: {answer[0]}")
+        for kind, item in ("FP16", 2), ("BF16", 2), ("INT64", 8), ("UINT64", 8), ("BOOL", 1):
+            answer, known = tensor(64, ["logits"], kind, item), tensor(64, ["logits"])
+            checks.expect(answer[0] == 200 and answer[1][-16384:] == known[1][-16384:], f"{kind}: {answer[0]}")
+        status, answer = tensor(4000, ["logits", "probability"])
+        checks.expect(status in (413, 503), f"results of 128 MB: {status} {answer[:100]}")
+        # Answers that nobody reads.
+        (model.folder / "labelled/large.npy").write_bytes(npy(2000, 2000))
+        before, unread = server.memory_mb(), []
+        for _ in range(40):
+            unread.append(server.connect())
+            unread[-1].sendall(head(server, target="/datastore/image?image=large", method="GET"))
+        time.sleep(3)
+        checks.expect(server.memory_mb() < before + 160, f"40 answers of 8 MB that nobody reads: {before:.0f} -> {server.memory_mb():.0f} MB")
+        for connection in unread:
+            connection.close()
+        deadline = time.monotonic() + 20
+        while b"cytra_serve_requests_bytes 0" not in server.ask("GET", "/metrics")[2] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        checks.expect(server.ask("GET", "/datastore/image?image=large")[0] == 200, "when they have gone there is room")
+
+
+def files(model, checks):
+    """The folder of files is made anew where it is removed, and a server that is killed leaves nothing to the next one."""
+    def folder_of(server):
+        held = [os.readlink(link) for link in pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()]
+        return pathlib.Path(next(path for path in held if "cytra-serve-" in path and path.endswith("/.lock"))).parent
+
+    image = model.images[0].read_bytes()
+    with Server(model) as server:
+        session = json.loads(server.ask("PUT", "/session/", form(("patient.npy", npy(64, 64))), FORM)[2])["session_id"]
+        for turn in range(3):
+            shutil.rmtree(folder_of(server))
+            statuses = [server.ask("GET", "/ready")[0], server.ask("POST", "/predict", image)[0], server.ask("GET", f"/session/{session}")[0]]
+            checks.expect(statuses == [200, 200, 404], f"its folder is removed, {turn}: {statuses}")
+        names = ["result.tif", "result_overlay.png", "result.png", "result.ome.tif"]
+        statuses = [server.ask("POST", f"/predict?filename={name}&output={output}", image)[0] for name in names for output in ("image", "overlay")]
+        checks.expect(statuses == [200] * 8, f"images named like results: {statuses}")
+        for listed in [[("zarr.json", b'{"zarr_format":3}'), ("c", b"0")], [(".zarray", b"{}"), ("0.0", bytes(64))], [("a.npy", npy(8, 8)), ("b.npy", npy(8, 8))]]:
+            status = server.ask("PUT", "/session/", form(*listed), FORM)[0]
+            checks.expect(status == 415, f"a session of {[name for name, _ in listed]}: {status}")
+        server.ask("PUT", "/session/", form(("patient.npy", npy(64, 64))), FORM)
+        left = folder_of(server)
+        server.stop(signal.SIGKILL)
+    with Server(model) as server:
+        checks.expect(not left.exists(), "the next server removes what a killed one has left")
+        left = folder_of(server)
+        status, headers, _ = server.ask("GET", "/predict", token=False)
+        checks.expect((status, headers.get("allow")) == (405, "POST"), f"405: {headers}")
+        status, headers, _ = server.ask("POST", "/predict", image, token=False)
+        checks.expect(status == 401 and headers.get("www-authenticate", "").startswith("Bearer"), f"401: {headers}")
+    checks.expect(not left.exists(), "nothing is left")
 
 
 def slow_clients(server, checks):
@@ -273,6 +427,9 @@ def main():
         slow_clients(server, checks)
         one_connection(server, model.images[0].read_bytes(), checks)
     folders(model, checks)
+    labels(model, checks)
+    bodies(model, checks)
+    files(model, checks)
     overload(model, checks)
     vanished(model, checks)
     drain(model, checks)

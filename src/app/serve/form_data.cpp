@@ -12,6 +12,8 @@ namespace cytra::app {
 namespace {
 
 constexpr std::size_t kMostParts = 1000;
+constexpr std::size_t kMostHead = 16 << 10;  // bytes
+constexpr std::size_t kMostBoundary = 70;    // as RFC 2046 says
 
 /// The value of a header in a part's head.
 std::string header_in(const std::string& head, const std::string& name) {
@@ -45,10 +47,11 @@ std::string filename_in(const std::string& header) {
   return mark == std::string::npos ? "" : url_decoded(other.substr(mark + 1), false);
 }
 
-std::vector<FormPart> parse_form(const std::string& type, const std::string& body) {
+std::vector<FormPart> parse_form(const std::string& type, std::string body) {  // NOLINT: freed here
   const std::string boundary = parameter_in(type, "boundary");
-  if (!starts_with(in_small_letters(type), "multipart/form-data") || boundary.empty())
-    throw HttpError(400, "Content-Type: expected multipart/form-data with a boundary");
+  if (!starts_with(in_small_letters(type), "multipart/form-data") || boundary.empty() ||
+      boundary.size() > kMostBoundary)
+    throw HttpError(400, "Content-Type: expected multipart/form-data with a boundary, RFC 2046's");
   const std::string mark = "--" + boundary;
   /// The next boundary: what only begins like one is content.
   const auto find_mark = [&](const std::string& before, std::size_t from) {
@@ -68,6 +71,8 @@ std::vector<FormPart> parse_form(const std::string& type, const std::string& bod
     const std::size_t head = begin + 2, end = body.find("\r\n\r\n", begin);
     at = end == std::string::npos ? end : find_mark("\r\n", end);
     if (at == std::string::npos) break;
+    if (end > head + kMostHead)
+      throw HttpError(400, fmt::format("multipart: a head of more than {} bytes", kMostHead));
     if (parts.size() >= kMostParts)
       throw HttpError(400, fmt::format("multipart: more than {} parts", kMostParts));
     const std::string text = body.substr(head, end > head ? end - head : 0);
@@ -82,15 +87,15 @@ std::vector<FormPart> parse_form(const std::string& type, const std::string& bod
   throw HttpError(400, "multipart: ends before its last boundary");
 }
 
-const FormPart* find_part(const std::vector<FormPart>& parts, const std::string& name) {
+FormPart* find_part(std::vector<FormPart>& parts, const std::string& name) {
   const auto found = std::find_if(
       parts.begin(), parts.end(), [&](const FormPart& part) { return part.name == name; });
   return found == parts.end() ? nullptr : &*found;
 }
 
-const FormPart& file_part(const std::vector<FormPart>& parts) {
-  const FormPart* found = nullptr;
-  for (const FormPart& part : parts) {
+FormPart& file_part(std::vector<FormPart>& parts) {
+  FormPart* found = nullptr;
+  for (FormPart& part : parts) {
     if (part.filename.empty()) continue;
     if (found != nullptr) throw HttpError(400, "multipart: several files, expected one");
     found = &part;

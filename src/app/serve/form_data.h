@@ -12,13 +12,14 @@ struct FormPart {
   std::string type = {};  // Content-Type
 };
 
-/// Reads a body. Throws: HttpError (400) for one that is no multipart/form-data, or has more than
-/// 1000 parts.
-std::vector<FormPart> parse_form(const std::string& type, const std::string& body);
+/// Reads a body, which is given up where the caller moves it: contents are copies of it. Throws:
+/// HttpError (400) for one that is no multipart/form-data, has more than 1000 parts, or a part
+/// whose head has more than 16 kB.
+std::vector<FormPart> parse_form(const std::string& type, std::string body);
 /// The part of a name; null: there is none.
-const FormPart* find_part(const std::vector<FormPart>& parts, const std::string& name);
+FormPart* find_part(std::vector<FormPart>& parts, const std::string& name);
 /// The part that is a file. Throws: HttpError (400) where there is none, or several.
-const FormPart& file_part(const std::vector<FormPart>& parts);
+FormPart& file_part(std::vector<FormPart>& parts);
 /// Makes an answer of several parts.
 HttpResponse form_response(const std::vector<FormPart>& parts);
 

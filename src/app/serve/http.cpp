@@ -20,11 +20,13 @@ HttpResponse http_json(const config::Node& body) {
   return {200, config::to_plain_json(config::to_utf8(body)) + "\n"};
 }
 
-HttpResponse error_response(int status, const std::string& what) {
+HttpResponse error_response(int status, const std::string& what, const std::string& allow) {
   config::Node body = config::Node::make_map();
   body.set("error", config::Node::make_string(what));
   HttpResponse response{status, config::to_plain_json(config::to_utf8(body)) + "\n"};
   if (status == 503) response.headers.emplace_back("Retry-After", "1");
+  if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"cytra\"");
+  if (!allow.empty()) response.headers.emplace_back("Allow", allow);
   return response;
 }
 
@@ -52,11 +54,18 @@ class HttpRoom::Held final : public Place {
     bytes_ += bytes;
     return true;
   }
+  bool hold_answer(int64_t bytes) override {
+    const std::lock_guard lock(state_->mutex);
+    if (bytes - bytes_ > state_->most_bytes - state_->bytes) return false;
+    state_->requests -= std::exchange(requests_, 0);
+    state_->bytes += bytes - bytes_;
+    bytes_ = bytes;
+    return true;
+  }
 
  private:
   const std::shared_ptr<State> state_;
-  const int64_t requests_;
-  int64_t bytes_;
+  int64_t requests_, bytes_;
 };
 
 HttpRoom::HttpRoom(int64_t requests, int64_t bytes) : state_(new State{requests, bytes}) {}

@@ -35,13 +35,16 @@ struct HttpResponse {
 
 /// An answer that is an error: {"error": "..."} with a status of 400 or more.
 struct HttpError : std::runtime_error {
-  HttpError(int code, const std::string& what) : std::runtime_error(what), status(code) {}
+  HttpError(int code, const std::string& what, std::string methods = "")
+      : std::runtime_error(what), status(code), allow(std::move(methods)) {}
   int status;
+  std::string allow;  // of 405: the methods that there are
 };
 /// Answers with a tree as JSON.
 HttpResponse http_json(const config::Node& body);
-/// {"error": "..."}; with Retry-After where the server is full (503).
-HttpResponse error_response(int status, const std::string& what);
+/// {"error": "..."}; with Retry-After where the server is full (503), and with what else HTTP asks
+/// for (401, 405).
+HttpResponse error_response(int status, const std::string& what, const std::string& allow = "");
 
 class RequestProgress;
 
@@ -61,7 +64,8 @@ class HttpExchange {
   virtual void expire_in(double seconds) = 0;
 };
 
-/// Room for requests that are being answered, by number and by bytes of their bodies. Thread: any.
+/// Room for requests that are being answered, by number, and for the bytes of their bodies, results
+/// and answers. Thread: any.
 class HttpRoom {
  public:
   HttpRoom(int64_t requests, int64_t bytes);
@@ -72,6 +76,9 @@ class HttpRoom {
     virtual ~Place() = default;
     /// Takes further bytes. False: there is no room for them.
     virtual bool grow(int64_t bytes) = 0;
+    /// Stands for an answer of so many bytes from now on, in place of the request. False: there is
+    /// no room for them.
+    virtual bool hold_answer(int64_t bytes) = 0;
   };
   /// `requests`: 0 for further bytes of one that has its place.
   std::unique_ptr<Place> enter(int64_t bytes, int64_t requests = 1);

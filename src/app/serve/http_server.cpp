@@ -190,6 +190,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     });
   }
   void count_exchange(bool is_open) {
+    if (!is_open) place_.reset();
     if (is_counted_ == is_open) return;
     is_counted_ = is_open;
     service_->count(0, is_open ? 1 : -1);
@@ -211,7 +212,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void watch();
   void end_exchange();
   void time_out();
-  void refuse(int status, const std::string& what);
+  void refuse(int status, const std::string& what, const std::string& allow = "");
   void write(HttpResponse answer, bool keeps);
   void finish_write(const ErrorCode& error);
   void linger();
@@ -246,6 +247,11 @@ class Connection::Exchange final : public HttpExchange,
                 Connection& connection = *self->connection_;
                 if (connection.exchange_ != self) return;  // nobody waits any more
                 connection.end_exchange();
+                if (auto& place = connection.place_;
+                    place && !place->hold_answer(static_cast<int64_t>(own.body.size()))) {
+                  place.reset();
+                  own = error_response(503, "the server is full, the answer has no room");
+                }
                 if (self->progress && own.status == 200)
                   own.headers.emplace_back("Progress-Total",
                                            std::to_string(self->progress->windows().total));
@@ -319,7 +325,7 @@ void Connection::take_head(const ErrorCode& error) {
     has_head_ = true;
     place_ = service_->handler.admit(head_);
   } catch (const HttpError& refused) {
-    return refuse(refused.status, refused.what());
+    return refuse(refused.status, refused.what(), refused.allow);
   }
   count_exchange(true);
   if (head_.method == "GET" || head_.method == "DELETE")
@@ -394,20 +400,18 @@ void Connection::end_exchange() {
   ErrorCode ignored;
   timer_.cancel();
   if (socket_.is_open()) socket_.cancel(ignored);
-  const std::shared_ptr<Exchange> ended = std::exchange(exchange_, nullptr);
-  place_.reset();
-  ended->end();
+  std::exchange(exchange_, nullptr)->end();
 }
 
 void Connection::time_out() {
   if (!exchange_) return;
   end_exchange();
-  write(error_response(504, "there was no answer in time"), true);
+  refuse(504, "there was no answer in time");
 }
 
-void Connection::refuse(int status, const std::string& what) {
+void Connection::refuse(int status, const std::string& what, const std::string& allow) {
   place_.reset();
-  write(error_response(status, what), parser_->is_done());
+  write(error_response(status, what, allow), parser_->is_done());
 }
 
 void Connection::write(HttpResponse answer, bool keeps) {
@@ -438,10 +442,11 @@ void Connection::write(HttpResponse answer, bool keeps) {
 
 void Connection::finish_write(const ErrorCode& error) {
   timer_.cancel();
+  const bool keeps = response_->keep_alive();
+  response_.reset();
   count_exchange(false);
-  if (!socket_.is_open()) return;
-  if (error) return close();
-  if (response_->keep_alive()) return read_head(service_->limits.idle_s);
+  if (error || !socket_.is_open()) return close();
+  if (keeps) return read_head(service_->limits.idle_s);
   ErrorCode ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   set_time(Clock::now() + in_seconds(kLingerSeconds), &Connection::close);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -34,6 +35,8 @@ const std::vector<ImageParameter> kImageParameters{
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kResultName = "/.result";  // safe_name() gives no client this one
 
 // Formats that one file holds alone and that are safe to take from strangers.
 const std::vector<std::string> kTakenFormats{"ome_tiff",
@@ -103,7 +106,7 @@ class FileWork final : public ImageWork {
 
   inference::ImageResult::Outputs outputs(const PreparedModel& model) override {
     inference::OutputPlace place;
-    place.stem = place_->folder() + "/result";
+    place.stem = place_->folder() + kResultName;
     place.source = path_;
     place.format = file_.format;
     const config::Node& task = model.predictor.model().config.at("task");
@@ -118,7 +121,7 @@ class FileWork final : public ImageWork {
     if (result.files().empty())
       throw HttpError(422, fmt::format("output={}: the result has none", file_.output));
     const std::string& path = result.files().front().second;
-    const std::string ending = path.substr((place_->folder() + "/result").size());
+    const std::string ending = path.substr((place_->folder() + kResultName).size());
     HttpResponse response{200, read_file(path, SIZE_MAX), media_type_of(path)};
     response.headers.emplace_back(
         "Content-Disposition",
@@ -126,12 +129,12 @@ class FileWork final : public ImageWork {
     return response;
   }
 
-  std::string message(const std::string& what) const override {
-    std::string text = what;
+  HttpError told(int status, std::string text) const override {
+    if (!fs::exists(place_->folder())) return {500, "the server's folder for files was removed"};
     const std::string folder = place_->folder() + "/";
     for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
       text.erase(at, folder.size());
-    return text;
+    return {status, text};
   }
 
  private:
@@ -186,22 +189,23 @@ std::string safe_name(const std::string& given) {
   return is_fine ? name : "";
 }
 
-void write_image(const std::string& path, const std::string& content) {
+const io::Format* write_image(const std::string& path, const std::string& content) {
   const std::string name = fs::path(path).filename().string();
-  if (const io::Format* format = format_by_content(content, path);
-      format != nullptr &&
+  const io::Format* format = format_by_content(content, path);
+  if (format != nullptr &&
       std::find(kTakenFormats.begin(), kTakenFormats.end(), format->name) == kTakenFormats.end())
     throw HttpError(415, fmt::format("{}: {} is not taken by the server", name, format->title));
   std::ofstream file(path, std::ios::binary);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
   file.close();
-  if (!file) throw_errno("can't be written", path, errno);
+  if (!file) throw IoError(fmt::format("{}: can't be written: {}", name, std::strerror(errno)));
   if (const auto others = io::other_files_of(path); !others.empty()) {
     throw HttpError(422,
                     fmt::format("{}: names the file {}, too; expected one that holds all",
                                 name,
                                 printable(fs::path(others.front()).filename().string())));
   }
+  return format;
 }
 
 double number_of(const std::string& name, const std::string& text, double low, double high) {
@@ -265,8 +269,9 @@ ImageRequest image_request_of(HttpExchange& exchange, const std::vector<std::str
   if (head.query.count("timeout") > 0)
     exchange.expire_in(number_of("timeout", head.parameter("timeout"), 0.001, 1e6));
   if (starts_with(file.type, "multipart/")) {  // of a browser, or curl -F image=@FILE
-    const std::vector<FormPart> parts = parse_form(head.header("content-type"), exchange.body);
-    const FormPart& part = file_part(parts);
+    std::vector<FormPart> parts =
+        parse_form(head.header("content-type"), std::exchange(exchange.body, {}));
+    FormPart& part = file_part(parts);
     for (const FormPart& other : parts)
       if (other.filename.empty())
         throw HttpError(400,
@@ -275,8 +280,7 @@ ImageRequest image_request_of(HttpExchange& exchange, const std::vector<std::str
                                     printable(other.name, 40)));
     if (head.query.count("filename") == 0) file.name = part.filename;
     file.type = part.type;
-    file.content = part.content;
-    exchange.body.clear();
+    file.content = std::move(part.content);
   } else {
     file.content = std::move(exchange.body);
   }

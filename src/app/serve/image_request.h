@@ -6,6 +6,7 @@
 
 #include "app/serve/served_model.h"
 #include "app/serve/spool.h"
+#include "io/formats.h"
 
 namespace cytra::app {
 
@@ -40,10 +41,10 @@ std::unique_ptr<ImageWork> work_on_file(ImageFile file, Spool& spool);
 void predict_image(ServedModel& model, const std::shared_ptr<HttpExchange>& exchange, Spool& spool);
 /// A client's name of a file without its folder; "" where it can't be used.
 std::string safe_name(const std::string& given);
-/// Writes an image that a client sent, into a place of the spool. Throws: HttpError (415) for a
-/// format that is not taken, (422) where it names other files, which could be any of this machine;
-/// as throw_errno().
-void write_image(const std::string& path, const std::string& content);
+/// Writes an image that a client sent, into a place of the spool, and returns its format by its
+/// content; null: unknown. Throws: HttpError (415) for a format that is not taken, (422) where it
+/// names other files, which could be any of this machine; IoError.
+const io::Format* write_image(const std::string& path, const std::string& content);
 /// A number of a request. Throws: HttpError that names it.
 double number_of(const std::string& name, const std::string& text, double low, double high);
 /// A whole number of a request, 0 to 1e9. Throws: HttpError that names it.

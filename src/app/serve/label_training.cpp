@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <future>
 #include <utility>
 
 #include <fmt/format.h>
@@ -94,12 +95,16 @@ LabelTraining::LabelTraining(const ServeConfig& config,
       }) {}
 
 LabelTraining::~LabelTraining() {
+  end();
+}
+
+void LabelTraining::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 Json LabelTraining::keys() {
@@ -122,16 +127,14 @@ void LabelTraining::prepare(Task& task, const Json& wishes) const {
                     task.model +
                         ": expected a checkpoint in the folder of its training, whose "
                         ".hydra/config.yaml says how to train");
-  const auto images = store_.images(), labels = store_.labels("final");
   const std::shared_ptr<ServedModel> model = models_.find(task.model);
   const inference::WindowedModel& windowed = model->predictor().windowed();
   // By their names, so that an image stays on its side when labels are added: every fifth
   // validates.
   std::vector<std::vector<std::string>> train, valid;
-  for (const auto& [id, label] : labels) {
-    if (images.count(id) == 0) continue;
+  for (const auto& [id, paths] : store_.labelled()) {
     auto& side = std::hash<std::string>()(id) % 5 == 0 ? valid : train;
-    side.push_back({fs::absolute(images.at(id)).string(), fs::absolute(label).string()});
+    side.push_back({fs::absolute(paths.first).string(), fs::absolute(paths.second).string()});
   }
   task.images = static_cast<int64_t>(train.size() + valid.size());
   if (task.images == 0)
@@ -178,6 +181,7 @@ Json LabelTraining::start(const std::string& model, const Json& wishes) {
   task.model = models_.find(model)->name();
   task.begin_s = seconds_now();
   const std::lock_guard lock(mutex_);
+  if (is_ending_) throw HttpError(503, "the server ends");
   if (task_ && task_->state == "RUNNING")
     throw HttpError(409, "a training runs already; DELETE /train/ ends it");
   const std::string name = task.model + format_time("_%Y-%m-%d_%H-%M-%S");
@@ -285,17 +289,14 @@ void LabelTraining::train(std::unique_lock<std::mutex>& lock) {
   std::string best = task.folder + "/checkpoints/best.ckpt";
   std::error_code ignored;
   if (!fs::exists(best, ignored)) best = task.folder + "/checkpoints/last.ckpt";
-  lock.unlock();
-  models_.load(task.model,
-               [this](const std::string& error) {
-                 const std::lock_guard own(mutex_);
-                 task_->error = error;
-                 task_->state = error.empty() ? "DONE" : "ERROR";
-                 changed_.notify_all();
-               },
-               {best});
-  lock.lock();
-  changed_.wait(lock, [this] { return task_->state != "RUNNING"; });
+  // What is told may come after this object's end, or never.
+  const auto told = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> answer = told->get_future();
+  models_.load(task.model, [told](const std::string& error) { told->set_value(error); }, {best});
+  while (answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready && !is_ending_)
+    changed_.wait_for(lock, std::chrono::milliseconds(100));
+  if (!is_ending_) task_->error = answer.get();
+  task_->state = task_->error.empty() ? "DONE" : "ERROR";
 }
 
 }  // namespace cytra::app

@@ -23,7 +23,7 @@ class LabelTraining {
                 const Datastore& store,
                 Repository& models,
                 std::string folder);
-  ~LabelTraining();  // ends a training that runs
+  ~LabelTraining();  // as end()
   LabelTraining(const LabelTraining&) = delete;
   LabelTraining& operator=(const LabelTraining&) = delete;
 
@@ -35,6 +35,8 @@ class LabelTraining {
   Json status(bool must_run) const;
   /// Ends it; it saves its state. Throws: HttpError (404) where none runs.
   Json stop();
+  /// Ends a training that runs, which saves its state, and takes no more.
+  void end();
   /// The keys of a training that a client may set.
   static Json keys();
 

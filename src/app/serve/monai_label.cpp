@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "app/serve/form_data.h"
+#include "app/serve/http_server.h"
 #include "app/serve/image_request.h"
 #include "app/serve/json_body.h"
 #include "app/serve/router.h"
@@ -67,11 +68,10 @@ Json datastore_status(const ServeState& state) {
   if (!state.datastore)
     return {
         {"total", 0}, {"completed", 0}, {"label_tags", Json::object()}, {"train", Json::array()}};
-  const auto images = state.datastore->images(), labels = state.datastore->labels("final");
   Json train = Json::array();
-  for (const auto& [id, path] : labels)
-    if (images.count(id) > 0) train.push_back({{"image", id}, {"label", id}});
-  return {{"total", images.size()},
+  for (const auto& [id, paths] : state.datastore->labelled())
+    train.push_back({{"image", id}, {"label", id}});
+  return {{"total", state.datastore->images().size()},
           {"completed", train.size()},
           {"label_tags", state.datastore->tags()},
           {"train", train}};
@@ -81,8 +81,9 @@ HttpResponse label_json(const Json& body) {
   return {200, body.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
-HttpResponse label_file(const std::string& path) {
-  HttpResponse response{200, read_file(path, SIZE_MAX), media_type_of(path)};
+HttpResponse label_file(std::pair<std::string, std::string> file) {
+  auto& [path, content] = file;
+  HttpResponse response{200, std::move(content), media_type_of(path)};
   response.headers.emplace_back(
       "Content-Disposition",
       fmt::format("attachment; filename=\"{}\"", std::filesystem::path(path).filename().string()));
@@ -108,7 +109,9 @@ class LabelWork final : public ImageWork {
     return form_response({{"params", "", told_.dump(), "application/json"},
                           {"image", name, std::move(file.body), file.type}});
   }
-  std::string message(const std::string& what) const override { return file_->message(what); }
+  HttpError told(int status, std::string what) const override {
+    return file_->told(status, std::move(what));
+  }
 
  private:
   const std::unique_ptr<ImageWork> file_;
@@ -129,18 +132,18 @@ std::string format_for(const std::string& ending) {
 
 }  // namespace
 
-LabelSessions::LabelSessions(Spool& spool, int64_t most, int64_t bytes)
-    : spool_(spool), most_(most), bytes_(bytes) {}
+LabelSessions::LabelSessions(int64_t most, int64_t bytes) : most_(most), bytes_(bytes) {}
 
 void LabelSessions::forget_old() {
+  const std::lock_guard lock(mutex_);
   for (auto one = sessions_.begin(); one != sessions_.end();)
     one = label_clock() - one->second.begin_s > kSessionSeconds ? sessions_.erase(one) : ++one;
 }
 
 std::string LabelSessions::add(Session session) {
   const std::string id = fmt::format("{:016x}{:016x}", random_number(), random_number());
-  const std::lock_guard lock(mutex_);
   forget_old();
+  const std::lock_guard lock(mutex_);
   int64_t held = session.bytes;
   for (const auto& [key, other] : sessions_) held += other.bytes;
   if (static_cast<int64_t>(sessions_.size()) >= most_ || held > bytes_)
@@ -152,7 +155,8 @@ std::string LabelSessions::add(Session session) {
 LabelSessions::Session LabelSessions::find(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(id);
-  if (found == sessions_.end() || label_clock() - found->second.begin_s > kSessionSeconds)
+  if (found == sessions_.end() || label_clock() - found->second.begin_s > kSessionSeconds ||
+      !std::filesystem::exists(found->second.path))
     throw HttpError(404, printable(id) + ": there is no such session");
   return found->second;
 }
@@ -202,8 +206,14 @@ void label_infer(ServeState& state,
                  ServedModel& model,
                  const std::shared_ptr<HttpExchange>& exchange) {
   const HttpHead& head = exchange->head;
-  const std::vector<FormPart> parts = parse_form(head.header("content-type"), exchange->body);
-  exchange->body.clear();
+  std::vector<FormPart> parts;  // none: the address says it all
+  if (const std::string type = head.header("content-type");
+      starts_with(in_small_letters(type), "application/x-www-form-urlencoded")) {
+    parts.push_back({"params", "", form_value(exchange->body, "params")});
+    if (parts[0].content.empty()) parts.clear();
+  } else if (!exchange->body.empty()) {
+    parts = parse_form(type, std::exchange(exchange->body, {}));
+  }
   if (find_part(parts, "label") != nullptr)
     throw HttpError(422, "label: the model takes images alone, expected no label or scribbles");
   const FormPart* given = find_part(parts, "params");
@@ -220,9 +230,11 @@ void label_infer(ServeState& state,
     const LabelSessions::Session own = state.sessions.find(session);
     file.path = own.path;
     file.kept = own.place;
-  } else if (const FormPart* part = find_part(parts, "file"); part != nullptr) {
-    file.content = part->content;
+  } else if (FormPart* part = find_part(parts, "file"); part != nullptr) {
+    file.content = std::move(part->content);
     file.name = part->filename;
+  } else if (image.empty()) {
+    throw HttpError(400, "expected ?image=NAME, ?session_id=ID or a form with a file");
   } else {
     file.path = datastore_of(state).image(image);
   }
@@ -237,7 +249,7 @@ void label_infer(ServeState& state,
       exchange);
 }
 
-HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange) {
+HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
   const Datastore& store = datastore_of(state);
   const HttpHead& head = exchange.head;
   const std::string tag =
@@ -266,25 +278,27 @@ HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange) {
     return label_json(Json::object());
   }
   if (head.method == "GET" && head.path == "/datastore/image")
-    return label_file(store.image(head.parameter("image")));
-  if (head.method == "GET") return label_file(store.label(head.parameter("label"), tag));
-  const std::vector<FormPart> parts = parse_form(head.header("content-type"), exchange.body);
+    return label_file(store.read_image(head.parameter("image")));
+  if (head.method == "GET") return label_file(store.read_label(head.parameter("label"), tag));
+  std::vector<FormPart> parts =
+      parse_form(head.header("content-type"), std::exchange(exchange.body, {}));
   const FormPart& part = file_part(parts);
   const std::string name = safe_name(part.filename);
   if (name.empty())
     throw HttpError(400, printable(part.filename) + ": expected the plain name of an image");
-  write_image(state.spool.take()->folder() + "/" + name, part.content);  // throws for what can't be
+  if (write_image(state.spool.take()->folder() + "/" + name, part.content) == nullptr)
+    throw HttpError(415, name + ": is no image of a format that is taken");
   std::string id = head.parameter("image");
   if (head.path == "/datastore/label") {
-    store.save_label(id, tag, part.filename, part.content);
+    store.save_label(id, tag, name, part.content);
     return label_json({{"image", id}, {"label", id}});
   }
-  if (id.empty()) id = io::stem_of(part.filename);
-  store.add_image(id, part.filename, part.content);
+  if (id.empty()) id = io::stem_of(name);
+  store.add_image(id, name, part.content);
   return label_json({{"image", id}});
 }
 
-HttpResponse label_session(ServeState& state, const HttpExchange& exchange, const std::string& id) {
+HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std::string& id) {
   const auto tell = [](const LabelSessions::Session& session) {
     return Json{{"name", session.name},
                 {"expiry", kSessionSeconds - (label_clock() - session.begin_s)},
@@ -295,7 +309,8 @@ HttpResponse label_session(ServeState& state, const HttpExchange& exchange, cons
     const LabelSessions::Session session = state.sessions.find(id);
     const bool wants_file =
         exchange.head.parameter("image") == "true" && !std::filesystem::is_directory(session.path);
-    return wants_file ? label_file(session.path) : label_json(tell(session));
+    return wants_file ? label_file({session.path, read_file(session.path, SIZE_MAX)})
+                      : label_json(tell(session));
   }
   if (method == "DELETE") {
     const LabelSessions::Session session = state.sessions.find(id);
@@ -303,11 +318,12 @@ HttpResponse label_session(ServeState& state, const HttpExchange& exchange, cons
     return label_json(tell(session));
   }
   const std::vector<FormPart> parts =
-      parse_form(exchange.head.header("content-type"), exchange.body);
+      parse_form(exchange.head.header("content-type"), std::exchange(exchange.body, {}));
   LabelSessions::Session session;
   session.place = state.spool.take();
   session.begin_s = label_clock();
   int64_t files = 0;
+  bool is_series = true;
   for (const FormPart& part : parts) {
     if (part.filename.empty()) continue;
     const std::string name = safe_name(part.filename), folder = session.place->folder() + "/";
@@ -315,12 +331,15 @@ HttpResponse label_session(ServeState& state, const HttpExchange& exchange, cons
     if (std::filesystem::exists(folder + session.name))  // slices of a series, of two folders
       session.name = fmt::format("{}_{}", files, name);
     session.path = folder + session.name;
-    write_image(session.path, part.content);
+    const io::Format* format = write_image(session.path, part.content);
+    is_series = is_series && format != nullptr && format->name == "dicom";
     session.bytes += static_cast<int64_t>(part.content.size());
     ++files;
   }
   if (files == 0) throw HttpError(400, "multipart: expected a file");
-  if (files > 1) session.path = session.place->folder();  // a series of DICOM
+  if (files > 1 && !is_series)
+    throw HttpError(415, "several files: expected slices of DICOM, or a file alone");
+  if (files > 1) session.path = session.place->folder();
   const Json told = tell(session);
   return label_json(
       {{"session_id", state.sessions.add(std::move(session))}, {"session_info", told}});

@@ -18,7 +18,7 @@ struct ServeState;
 /// Images that came for several requests, until they are removed or an hour is over. Thread: any.
 class LabelSessions {
  public:
-  LabelSessions(Spool& spool, int64_t most, int64_t bytes);
+  LabelSessions(int64_t most, int64_t bytes);
   struct Session {
     std::string name, path;  // of the image; a folder for several files
     int64_t begin_s = 0, bytes = 0;
@@ -29,11 +29,10 @@ class LabelSessions {
   /// Throws: HttpError (404).
   Session find(const std::string& id) const;
   void remove(const std::string& id);
-  Spool& spool() { return spool_; }
+  /// Removes the images of those whose hour is over.
+  void forget_old();
 
  private:
-  void forget_old();
-  Spool& spool_;
   const int64_t most_, bytes_;
   mutable std::mutex mutex_;
   std::map<std::string, Session> sessions_;  // guarded by mutex_
@@ -46,9 +45,9 @@ void label_infer(ServeState& state,
                  ServedModel& model,
                  const std::shared_ptr<HttpExchange>& exchange);
 /// /datastore/ and below.
-HttpResponse label_datastore(ServeState& state, const HttpExchange& exchange);
+HttpResponse label_datastore(ServeState& state, HttpExchange& exchange);
 /// /session/ and below.
-HttpResponse label_session(ServeState& state, const HttpExchange& exchange, const std::string& id);
+HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std::string& id);
 /// /activelearning/{strategy}: the next image without a final label; {} where there is none.
 void label_next(ServeState& state,
                 const std::string& strategy,

@@ -192,7 +192,9 @@ class PreviewWork final : public ImageWork {
     if (stack_->planes.size() > 1) stacks_.add(stack_);
     return std::move(response_);
   }
-  std::string message(const std::string& what) const override { return file_->message(what); }
+  HttpError told(int status, std::string what) const override {
+    return file_->told(status, std::move(what));
+  }
 
  private:
   const std::unique_ptr<ImageWork> file_;

@@ -51,7 +51,7 @@ void Router::add_protocol_routes() {
       "/v2/health/ready",
       "Whether it takes images",
       [=, this](const auto&, const auto&) {
-        if (state_.is_draining) throw HttpError(503, "the server ends");
+        expect_ready();
         return nothing;
       },
       true);

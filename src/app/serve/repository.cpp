@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostFiles = 1000;  // of a model that is a folder, that are looked at
 
-/// A text that changes when a model's files do, by their sizes and times.
+}  // namespace
+
 std::string stamp_of(const std::vector<std::string>& paths) {
   std::string stamp;
   const auto add = [&](const std::string& path) {
@@ -40,8 +41,6 @@ std::string stamp_of(const std::vector<std::string>& paths) {
   }
   return stamp;
 }
-
-}  // namespace
 
 Repository::Repository(const ServeConfig& config) : config_(config) {}
 

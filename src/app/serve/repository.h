@@ -17,6 +17,9 @@
 
 namespace cytra::app {
 
+/// A text that changes when files do, or those below folders, by their sizes and times.
+std::string stamp_of(const std::vector<std::string>& paths);
+
 /// Thread: any.
 class Repository {
  public:

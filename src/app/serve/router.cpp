@@ -47,7 +47,7 @@ ServeState::ServeState(const ServeConfig& given, std::string secret)
       token(std::move(secret)),
       spool(4 * given.limits.requests_mb * 1'000'000),
       room(given.limits.requests, given.limits.requests_mb * 1'000'000),
-      sessions(spool, given.limits.requests, given.limits.requests_mb * 1'000'000),
+      sessions(given.limits.requests, given.limits.requests_mb * 1'000'000),
       stacks(given.limits.requests_mb * 1'000'000 / 4) {
   models.emplace(given);
   trainings = given.trainings.value_or(given.datastore ? *given.datastore + "/trainings" : "");
@@ -78,9 +78,9 @@ Router::Router(ServeState& state) : state_(state) {
        true},
       {"GET",
        "/ready",
-       "Whether it takes images (503 while it ends)",
+       "Whether it takes images (503 while it ends, or has no place for their files)",
        [this](const auto&, const auto&) {
-         if (state_.is_draining) throw HttpError(503, "the server ends");
+         expect_ready();
          return http_json(status_node("ready"));
        },
        {},
@@ -162,7 +162,8 @@ const Route& Router::find(const HttpHead& head, ServeArguments& arguments) const
     throw HttpError(
         405,
         fmt::format(
-            "{} {}: expected {}", printable(head.method, 20), head.path, join(methods, " or ")));
+            "{} {}: expected {}", printable(head.method, 20), head.path, join(methods, " or ")),
+        join(methods, ", "));
   throw HttpError(
       404, printable(head.path) + ": there is nothing; GET /openapi.json says what there is");
 }
@@ -227,7 +228,7 @@ void Router::handle(std::shared_ptr<HttpExchange> exchange) {
     try {
       work();
     } catch (const HttpError& error) {
-      exchange->answer(error_response(error.status, error.what()));
+      exchange->answer(error_response(error.status, error.what(), error.allow));
     } catch (const ConfigError& error) {
       exchange->answer(error_response(422, error.what()));
     } catch (const std::exception& error) {
@@ -239,8 +240,21 @@ void Router::handle(std::shared_ptr<HttpExchange> exchange) {
     const auto& query = exchange->head.query;
     if (const auto id = query.find("request_id"); id != query.end())
       exchange->progress = state_.progress.add(id->second);
-    state_.pool->post([=, &route] { answer([&] { route.work(exchange, arguments); }); });
+    const auto is_over = std::make_shared<std::atomic<bool>>(false);
+    exchange->on_end([is_over] { *is_over = true; });
+    state_.pool->post([=, &route] {
+      if (!*is_over) answer([&] { route.work(exchange, arguments); });
+    });
   });
+}
+
+void Router::expect_ready() const {
+  if (state_.is_draining) throw HttpError(503, "the server ends");
+  try {
+    state_.spool.take();
+  } catch (const std::exception& error) {
+    throw HttpError(503, error.what());
+  }
 }
 
 void Router::count(const HttpHead& head, int status, double seconds) {

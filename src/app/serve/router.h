@@ -71,6 +71,7 @@ class Router final : public HttpHandler {
   const Route& find(const HttpHead& head, ServeArguments& arguments) const;
   bool is_token(const std::string& given) const;
   void check_client(const HttpHead& head, const Route& route) const;
+  void expect_ready() const;
   void add_protocol_routes();
   void add_label_routes();
   void add_page_routes();

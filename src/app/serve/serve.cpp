@@ -21,6 +21,7 @@
 
 namespace cytra::app {
 namespace {
+constexpr double kEndSeconds = 5;  // for closing, after the last answer
 const bool serve_is_added = add_program<ServeConfig>("serve");
 
 /// A secret of 128 bits.
@@ -61,6 +62,17 @@ void raise_open_files(int64_t connections) {
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Ends the process in some seconds, though threads may still be busy with what nobody waits for.
+void end_within(double seconds, const Spool& spool) {
+  std::thread([seconds, folder = spool.folder()] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    log::warn("the server ends in the midst of its work");
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    ::_exit(0);
+  }).detach();
 }
 
 void load_models(const ServeConfig& config, ServeState& state) {
@@ -113,14 +125,21 @@ int serve(cli::Run run, const ServeConfig& config) {
   while (signal_received() == 0 && is_asked) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (config.until_stdin) is_asked = is_open(STDIN_FILENO);
+    state.sessions.forget_old();
   }
   state.is_draining = true;
+  end_within(config.limits.drain_s + kEndSeconds, state.spool);
+  std::thread training([&] {
+    if (state.training) state.training->end();
+  });
   log::info("the server ends; {} images are still answered", state.room.requests());
   if (!server.drain(config.limits.drain_s))
     log::warn("limits.drain_s={}: {} images are left unanswered",
               config.limits.drain_s,
               state.room.requests());
   server.stop();
+  training.join();
+  end_within(kEndSeconds, state.spool);
   state.pool.reset();  // it uses the router and the models
   state.training.reset();
   state.uncertainty.reset();  // it asks the models

@@ -95,10 +95,9 @@ class ServedModel::Job final : public pipelines::BatchRequest,
     }
   }
   void answer(const std::exception& error) {
-    const int status = status_of(error);
-    std::string text = work_->message(error.what());
-    if (status == 500) log::warn("{}: {}", model_.name_, text);
-    exchange_->answer(error_response(status, text));
+    const HttpError told = work_->told(status_of(error), error.what());
+    if (told.status == 500) log::warn("{}: {}", model_.name_, told.what());
+    exchange_->answer(error_response(told.status, told.what()));
   }
   void read() {
     input = work_->read(*prepared);

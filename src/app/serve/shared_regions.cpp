@@ -15,7 +15,7 @@
 
 namespace cytra::app {
 
-constexpr std::size_t kMostRegions = 1024;
+constexpr std::size_t kMostRegions = 1024, kLongestName = 255;
 
 class SharedRegions::File {
  public:
@@ -35,6 +35,7 @@ void SharedRegions::add(const std::string& name, const Region& region) {
   const auto fail = [&](const std::string& why) {
     throw HttpError(400, fmt::format("shared memory {}: {}", printable(region.key), why));
   };
+  if (name.size() > kLongestName) fail(fmt::format("a name of {} bytes", name.size()));
   const std::string key = region.key.substr(starts_with(region.key, "/") ? 1 : 0);
   if (key.empty() || key == "." || key == ".." || key.find('/') != std::string::npos ||
       key.find('\0') != std::string::npos)
@@ -94,15 +95,19 @@ SharedRegions::Open SharedRegions::find(const std::string& name,
   return found->second;
 }
 
+std::shared_ptr<const HttpRoom::Place> SharedRegions::count(int64_t bytes) const {
+  if (bytes > room_.most_bytes())
+    throw HttpError(413, fmt::format("{} bytes are more than limits.requests_mb", bytes));
+  std::shared_ptr<const HttpRoom::Place> place = room_.enter(bytes, 0);
+  if (!place) throw HttpError(503, "the server is full, expected another try later");
+  return place;
+}
+
 SharedRegions::Content SharedRegions::read(const std::string& name,
                                            int64_t offset,
                                            int64_t bytes) const {
   const Open open = find(name, offset, bytes);
-  if (bytes > room_.most_bytes())
-    throw HttpError(
-        413, fmt::format("{}: {} bytes are more than limits.requests_mb", printable(name), bytes));
-  std::shared_ptr<const HttpRoom::Place> place = room_.enter(bytes, 0);
-  if (!place) throw HttpError(503, "the server is full, expected another try later");
+  std::shared_ptr<const HttpRoom::Place> place = count(bytes);
   std::string content(static_cast<std::size_t>(bytes), '\0');
   for (std::size_t done = 0; done < content.size();) {
     const ssize_t count = ::pread(open.file->get(),

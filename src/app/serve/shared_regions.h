@@ -36,6 +36,8 @@ class SharedRegions {
     std::string bytes;
     std::shared_ptr<const HttpRoom::Place> place;  // which they take
   };
+  /// Counts bytes of a request's own: JSON that is read, results. Throws: HttpError (413), (503).
+  std::shared_ptr<const HttpRoom::Place> count(int64_t bytes) const;
   /// Copies bytes. Throws: HttpError (400) beyond the region; (413), (503) where there is no room.
   Content read(const std::string& name, int64_t offset, int64_t bytes) const;
   void write(const std::string& name, int64_t offset, const std::string& bytes) const;

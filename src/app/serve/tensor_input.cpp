@@ -18,22 +18,30 @@ namespace {
 constexpr int64_t kMostNumbers = 16 << 20;  // that JSON may hold
 
 struct TensorType {
-  const char* name;  // of the protocol
-  io::Dtype dtype;
+  const char* name;     // of the protocol
+  at::ScalarType sent;  // as it comes
+  io::Dtype dtype;      // as images have it
+  int64_t bits;         // of whole numbers; 0: of floats
+  bool is_signed = false;
 };
-const std::vector<TensorType> kTensorTypes{{"UINT8", io::Dtype::u8},
-                                           {"INT8", io::Dtype::i8},
-                                           {"UINT16", io::Dtype::u16},
-                                           {"INT16", io::Dtype::i16},
-                                           {"UINT32", io::Dtype::u32},
-                                           {"INT32", io::Dtype::i32},
-                                           {"FP32", io::Dtype::f32},
-                                           {"FP64", io::Dtype::f64}};
+const std::vector<TensorType> kTensorTypes{{"UINT8", at::kByte, io::Dtype::u8, 8},
+                                           {"INT8", at::kChar, io::Dtype::i8, 8, true},
+                                           {"UINT16", at::kUInt16, io::Dtype::u16, 16},
+                                           {"INT16", at::kShort, io::Dtype::i16, 16, true},
+                                           {"UINT32", at::kUInt32, io::Dtype::u32, 32},
+                                           {"INT32", at::kInt, io::Dtype::i32, 32, true},
+                                           {"FP32", at::kFloat, io::Dtype::f32, 0},
+                                           {"FP64", at::kDouble, io::Dtype::f64, 0},
+                                           {"BOOL", at::kByte, io::Dtype::u8, 1},
+                                           {"UINT64", at::kUInt64, io::Dtype::f64, 64},
+                                           {"INT64", at::kLong, io::Dtype::f64, 64, true},
+                                           {"FP16", at::kHalf, io::Dtype::f32, 0},
+                                           {"BF16", at::kBFloat16, io::Dtype::f32, 0}};
 
-io::Dtype dtype_of_name(const std::string& name) {
+const TensorType& type_of_name(const std::string& name) {
   std::vector<std::string> names;
   for (const TensorType& type : kTensorTypes) {
-    if (name == type.name) return type.dtype;
+    if (name == type.name) return type;
     names.emplace_back(type.name);
   }
   throw HttpError(
@@ -41,19 +49,30 @@ io::Dtype dtype_of_name(const std::string& name) {
 }
 
 /// The least and the greatest value of a type of whole numbers; none of floats.
-std::optional<std::pair<double, double>> range_of(io::Dtype dtype) {
-  const bool is_signed =
-      dtype == io::Dtype::i8 || dtype == io::Dtype::i16 || dtype == io::Dtype::i32;
-  if (dtype == io::Dtype::f32 || dtype == io::Dtype::f64) return std::nullopt;
-  const double values = std::ldexp(1.0, static_cast<int>(8 * io::size_of(dtype)));
-  return is_signed ? std::pair(-values / 2, values / 2 - 1) : std::pair(0.0, values - 1);
+std::optional<std::pair<double, double>> range_of(const TensorType& type) {
+  if (type.bits == 0) return std::nullopt;
+  const double values = std::ldexp(1.0, static_cast<int>(type.bits));
+  return type.is_signed ? std::pair(-values / 2, values / 2 - 1) : std::pair(0.0, values - 1);
+}
+
+/// The bytes of values as images have them. Types of 64 bits become FP64, as any model computes
+/// with less.
+std::string as_image_bytes(std::string bytes, const TensorType& type) {
+  const auto item = static_cast<std::size_t>(c10::elementSize(type.sent));
+  const auto count = static_cast<int64_t>(bytes.size() / item);
+  at::Tensor values = at::from_blob(bytes.data(), {count}, type.sent);
+  if (type.bits == 1) values = values.ne(0).to(at::kByte);
+  if (type.bits == 64) values = values.to(at::kDouble);
+  if (type.bits == 0 && item == 2) values = values.to(at::kFloat);
+  if (values.data_ptr() == bytes.data()) return bytes;
+  return {static_cast<const char*>(values.const_data_ptr()), values.nbytes()};
 }
 
 /// Numbers of JSON, in one list or in lists of lists as the shape says.
 class JsonNumbers {
  public:
-  JsonNumbers(const InputTensor& input, at::Tensor& into)
-      : input_(input), range_(range_of(input.dtype)), into_(into) {}
+  JsonNumbers(const InputTensor& input, const TensorType& type, at::Tensor& into)
+      : input_(input), type_(type), range_(range_of(type)), into_(into) {}
   void add(const Json& data, std::size_t depth = 0) {
     if (!data.is_array()) return add_number(data);
     const bool is_nested = depth > 0 || (!data.empty() && data[0].is_array());
@@ -76,12 +95,13 @@ class JsonNumbers {
                                   item.dump(),
                                   range_->first,
                                   range_->second,
-                                  type_name(input_.dtype)));
+                                  type_.name));
     if (count_ < into_.numel()) into_.mutable_data_ptr<double>()[count_] = value;
     ++count_;
   }
 
   const InputTensor& input_;
+  const TensorType& type_;
   const std::optional<std::pair<double, double>> range_;
   at::Tensor& into_;
   int64_t count_ = 0;
@@ -104,7 +124,7 @@ const char* type_name(io::Dtype dtype) {
 }
 
 InputTensor input_of(const Json& body,
-                     const std::string& binary,
+                     std::string binary,
                      const SharedRegions& regions,
                      int64_t dims) {
   const auto found = body.find("inputs");
@@ -114,7 +134,8 @@ InputTensor input_of(const Json& body,
   if (const auto name = json_member<std::string>(given, "name", "a text"); name != "image")
     throw HttpError(400, fmt::format("inputs: {}: expected image", printable(name, 40)));
   InputTensor input;
-  input.dtype = dtype_of_name(json_member<std::string>(given, "datatype", "a text"));
+  const TensorType& type = type_of_name(json_member<std::string>(given, "datatype", "a text"));
+  input.dtype = type.dtype;
   input.shape = json_member<std::vector<int64_t>>(given, "shape", "a list of whole numbers");
   const auto rank = static_cast<int64_t>(input.shape.size());
   if (rank < dims || rank > dims + 2) {
@@ -142,7 +163,7 @@ InputTensor input_of(const Json& body,
   if (rank == dims) shape.insert(shape.begin(), 1);
   if (dims == 2) shape.insert(shape.begin() + 1, 1);
   std::copy(shape.begin(), shape.end(), input.one.begin());
-  const int64_t bytes = values * static_cast<int64_t>(io::size_of(input.dtype));
+  const int64_t bytes = values * static_cast<int64_t>(c10::elementSize(type.sent));
   const auto expect_bytes = [&](int64_t size) {
     if (size != bytes)
       throw HttpError(
@@ -160,17 +181,17 @@ InputTensor input_of(const Json& body,
         json_member<std::string>(parameters, "shared_memory_region", "a text"),
         json_member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0),
         size);
-    input.bytes = std::move(content.bytes);
+    input.bytes = as_image_bytes(std::move(content.bytes), type);
     input.place = std::move(content.place);
   } else if (parameters.contains("binary_data_size")) {
     const auto size = json_member<int64_t>(parameters, "binary_data_size", "a whole number");
     expect_bytes(size);
     expect_bytes(static_cast<int64_t>(binary.size()));
-    input.bytes = binary;
+    input.bytes = as_image_bytes(std::move(binary), type);
   } else if (given.contains("data")) {
     if (values > kMostNumbers) expect_bytes(0);
     at::Tensor numbers = at::empty({values}, at::kDouble);
-    JsonNumbers read(input, numbers);
+    JsonNumbers read(input, type, numbers);
     read.add(given["data"]);
     if (read.count() != values)
       throw HttpError(
@@ -203,13 +224,17 @@ std::vector<OutputTensor> outputs_of(const Json& body, const std::string& usual)
         json_member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0);
     output.bytes =
         json_member_or<int64_t>(parameters, "shared_memory_byte_size", "a whole number", 0);
-    for (const OutputTensor& other : outputs)
+    for (const OutputTensor& other : outputs) {
+      if (other.name == output.name)
+        throw HttpError(400,
+                        fmt::format("outputs: {}: is named twice", printable(output.name, 40)));
       if (share_bytes(output, other))
         throw HttpError(400,
                         fmt::format("outputs: {} and {} overlap in the region {}",
                                     printable(other.name, 40),
                                     printable(output.name, 40),
                                     printable(output.region, 40)));
+    }
     outputs.push_back(std::move(output));
   }
   return outputs;

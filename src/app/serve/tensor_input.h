@@ -46,7 +46,7 @@ struct OutputTensor {
 /// Reads the input `image` of a request. `binary`: what follows its JSON; `dims`: of the model's
 /// images. Throws: HttpError.
 InputTensor input_of(const Json& body,
-                     const std::string& binary,
+                     std::string binary,
                      const SharedRegions& regions,
                      int64_t dims);
 /// Reads the outputs of a request; `usual`: where it names none. Throws: HttpError.

@@ -61,11 +61,15 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     io::Dtype dtype = io::Dtype::f32;
     std::vector<int64_t> shape;  // K,[D,]H,W
     std::string bytes;
+    std::shared_ptr<const HttpRoom::Place> place;  // of bytes
   };
 
   const InputTensor& input() const { return input_; }
   const std::shared_ptr<RequestProgress>& progress() const { return exchange_->progress; }
-  void take(std::size_t place, Result result) { results_[place] = std::move(result); }
+  void take(std::size_t place, Result result) {
+    result.place = regions_.count(static_cast<int64_t>(result.bytes.size()));
+    results_[place] = std::move(result);
+  }
   /// A part has ended; the last one makes the answer, and one that failed stops the others.
   void end(HttpResponse response) {
     if (response.status >= 400) {
@@ -118,15 +122,14 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     if (!id_.empty()) answer["id"] = id_;
     Json outputs = Json::array();
     std::string binary;
-    bool has_binary = false;
     int64_t json_numbers = 0;
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       const OutputTensor& wanted = outputs_[o];
       const auto images = static_cast<std::size_t>(input_.count);
-      const Result& first = results_[o * images];
-      std::string bytes;
-      for (std::size_t i = 0; i < images; ++i) {
-        const Result& one = results_[o * images + i];
+      Result first = std::move(results_[o * images]);
+      std::string bytes = std::move(first.bytes);
+      for (std::size_t i = 1; i < images; ++i) {
+        const Result one = std::move(results_[o * images + i]);
         if (one.shape != first.shape || one.dtype != first.dtype)
           throw HttpError(422, "the images of the request have results of several sizes or types");
         bytes += one.bytes;
@@ -151,7 +154,6 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
       } else if (wanted.is_binary) {
         output["parameters"] = {{"binary_data_size", bytes.size()}};
         binary += bytes;
-        has_binary = true;
       } else {
         json_numbers += static_cast<int64_t>(bytes.size() / io::size_of(first.dtype));
         if (json_numbers > kMostJsonNumbers)
@@ -166,7 +168,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     }
     answer["outputs"] = std::move(outputs);
     HttpResponse response{200, answer.dump()};
-    if (!has_binary) return response;
+    if (binary.empty()) return response;
     response.headers.emplace_back("Inference-Header-Content-Length",
                                   std::to_string(response.body.size()));
     response.type = "application/octet-stream";
@@ -330,9 +332,10 @@ void predict_tensors(ServedModel& model,
       throw HttpError(400,
                       "Inference-Header-Content-Length: expected a number of bytes of the body");
     binary = text.substr(size);
-    text.resize(size);
+    text = text.substr(0, size);
   }
-  const Json body = parse_body(text);
+  const auto parsed = regions.count(16 * static_cast<int64_t>(text.size()));  // each "1," 16 bytes
+  const Json body = parse_body(text, kMostTensor);
   if (!body.is_object()) throw HttpError(400, "JSON: expected an object");
   const Json& parameters = parameters_of(body);
   for (const auto& [name, value] : parameters.items()) {  // clients send what other servers read
@@ -365,7 +368,7 @@ void predict_tensors(ServedModel& model,
           fmt::format(
               "outputs: {}: expected one of {}", printable(output.name, 40), join(forms, ", ")));
   }
-  InputTensor input = input_of(body, binary, regions, windowed.image_dims());
+  InputTensor input = input_of(body, std::move(binary), regions, windowed.image_dims());
   const int64_t images = input.count;
   if (images > kMostImages)
     throw HttpError(400, fmt::format("{} images, expected at most {}", images, kMostImages));

@@ -28,7 +28,9 @@ class ScoreWork final : public ImageWork {
   HttpResponse respond(const inference::ImageResult& result) override {
     return {200, std::to_string(result.mean_uncertainty())};
   }
-  std::string message(const std::string& what) const override { return file_->message(what); }
+  HttpError told(int status, std::string what) const override {
+    return file_->told(status, std::move(what));
+  }
 
  private:
   const std::unique_ptr<ImageWork> file_;
@@ -42,7 +44,7 @@ class OwnExchange final : public HttpExchange {
   }
   void on_end(std::function<void()>) override {}  // somebody waits
   void expire_in(double) override {}
-  HttpResponse wait() { return answer_.get_future().get(); }
+  std::future<HttpResponse> told() { return answer_.get_future(); }
 
  private:
   std::promise<HttpResponse> answer_;
@@ -104,13 +106,14 @@ void Uncertainty::answer(Scores& scores) const {
   } catch (const HttpError& error) {
     return refuse(scores, error);
   }
-  const std::pair<const std::string, double>* best = nullptr;
+  const std::pair<const std::string, Score>* best = nullptr;
   double highest = 0;
   std::size_t known = 0;
   for (const auto& score : scores.of) {
-    if (open.count(score.first) == 0) continue;
+    const auto image = open.find(score.first);
+    if (image == open.end() || stamp_of({image->second}) != score.second.stamp) continue;
     ++known;
-    const double own = rank(score.first, score.second, open.size());
+    const double own = rank(score.first, score.second.value, open.size());
     if (best != nullptr && own <= highest) continue;
     best = &score;
     highest = own;
@@ -119,7 +122,7 @@ void Uncertainty::answer(Scores& scores) const {
   if (best != nullptr)
     told = {{"id", best->first},
             {"name", std::filesystem::path(open.at(best->first)).filename().string()},
-            {"score", best->second},
+            {"score", best->second.value},
             {"scored", known},
             {"of", open.size()}};
   while (!scores.questions.empty()) {
@@ -150,20 +153,25 @@ bool Uncertainty::work(const std::string& name) {
     if (scores.model.lock() != model) scores.of.clear();
     scores.model = model;
     for (const auto& [own, path] : open)
-      if (id.empty() && scores.of.count(own) == 0) id = own;
+      if (const auto known = scores.of.find(own);
+          id.empty() && (known == scores.of.end() || known->second.stamp != stamp_of({path})))
+        id = own;
     answer(scores);
   }
   if (id.empty()) return false;
-  double score = -1;
+  Score score{stamp_of({open.at(id)})};
   try {
     ImageFile file;
     file.path = open.at(id);
     const auto exchange = std::make_shared<OwnExchange>();
     model->submit(
         kEntropy, std::make_unique<ScoreWork>(work_on_file(std::move(file), spool_)), exchange);
-    const HttpResponse answer = exchange->wait();
+    std::future<HttpResponse> told = exchange->told();
+    while (told.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
+      if (is_stopping()) return false;
+    const HttpResponse answer = told.get();
     if (answer.status != 200) throw HttpError(answer.status, answer.body);
-    score = std::stod(answer.body);
+    score.value = std::stod(answer.body);
   } catch (const std::exception& error) {
     log::warn("{}: has no score for the strategy uncertainty: {}", id, error.what());
   }
@@ -171,6 +179,11 @@ bool Uncertainty::work(const std::string& name) {
   scores_[name].of[id] = score;
   answer(scores_[name]);
   return true;
+}
+
+bool Uncertainty::is_stopping() {
+  const std::lock_guard lock(mutex_);
+  return is_stopping_;
 }
 
 void Uncertainty::run() {

@@ -37,14 +37,19 @@ class Uncertainty {
     std::shared_ptr<HttpExchange> exchange;
     Clock::time_point until;
   };
+  struct Score {
+    std::string stamp;  // of the image's file
+    double value = -1;  // < 0: it can't be predicted
+  };
   struct Scores {
     std::weak_ptr<ServedModel> model;  // that made them
-    std::map<std::string, double> of;  // by the images' names; < 0: it can't be predicted
+    std::map<std::string, Score> of;   // by the images' names
     std::deque<Question> questions;
   };
   bool work(const std::string& name);
   static void refuse(Scores& scores, const HttpError& error);
   void answer(Scores& scores) const;
+  bool is_stopping();
   void run();
 
   const Datastore& store_;
