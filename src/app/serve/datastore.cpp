@@ -88,7 +88,8 @@ std::string stored_path(const std::string& folder,
                                 ending,
                                 printable(io::stem_of(path))));
   std::error_code ignored;
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
+  const fs::file_status there = fs::symlink_status(path, ignored);  // a link may lead to nothing
+  if (fs::exists(there) && !fs::is_regular_file(path, ignored))
     throw HttpError(409, fmt::format("{}: is no file", printable(id + ending)));
   return path;
 }

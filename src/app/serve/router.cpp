@@ -229,10 +229,8 @@ void Router::handle(std::shared_ptr<HttpExchange> exchange) {
       work();
     } catch (const HttpError& error) {
       exchange->answer(error_response(error.status, error.what(), error.allow));
-    } catch (const ConfigError& error) {
-      exchange->answer(error_response(422, error.what()));
     } catch (const std::exception& error) {
-      exchange->answer(error_response(500, error.what()));
+      exchange->answer(error_response(exit_code(error) == 2 ? 422 : 500, error.what()));
     }
   };
   if (route.tell) return answer([&] { exchange->answer(route.tell(*exchange, arguments)); });
