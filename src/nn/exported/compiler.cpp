@@ -604,7 +604,8 @@ class ExportedCompiler {
     const bool is_only = readers_.at(x).size() == 1 && results_.count(x) == 0;
     const bool is_free = is_only && maker != makers_.end() && calls_[maker->second].op &&
                          kKeepNoResult.count(calls_[maker->second].op->short_name()) > 0 &&
-                         norms_.count(now(x)) == 0 && (call.op->changes_first() || !memory_->is_changed(to));
+                         norms_.count(now(x)) == 0 &&
+                         (call.op->changes_first() || !memory_->is_changed(to));
     const bool can_change = activation->kind == A::kRelu ||
                             (activation->kind == A::kLeakyRelu && activation->slope >= 0);
     const bool is_in_place = call.op->changes_first();
@@ -672,8 +673,7 @@ class ExportedCompiler {
     OperatorCall op = *call.op;
     const std::string name = op.short_name();
     // A view of what Python has in row-major order; here channels may come last.
-    if (name == "view" && op.overload().empty() && !to_.is_row_major_)
-      op.become("aten::reshape");
+    if (name == "view" && op.overload().empty() && !to_.is_row_major_) op.become("aten::reshape");
     op.rename_values([this](int number) { return now(number); });
     std::optional<OperatorCall> in_evaluation;
     if (follows(call)) {

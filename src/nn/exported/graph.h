@@ -71,7 +71,7 @@ class ExportedSteps {
   std::vector<ExportedStep> steps_;
   Values initial_;                 // parameters, buffers and constants at their numbers
   std::vector<int> inputs_;        // the numbers of forward()'s inputs
-  std::vector<int> memory_;  // by number: values of one number here may share memory
+  std::vector<int> memory_;        // by number: values of one number here may share memory
   bool changes_in_place_ = false;  // perhaps an input
   bool is_row_major_ = false;      // what is changed through views that need Python's order
   std::vector<int> results_;

@@ -189,11 +189,10 @@ class ExportedModel final : public Model {
           largest,
           steps_->random_parts().empty()
               ? "Cytra does not run this network rightly, please report it"
-              : fmt::format(
-                    "forward() seems to draw random numbers in evaluation, too ({}); write "
-                    "F.dropout(x, p, self.training), export it again, and sample by "
-                    "tta.dropout_samples, or please report it",
-                    fmt::join(steps_->random_parts(), ", "))));
+              : fmt::format("forward() seems to draw random numbers in evaluation, too ({}); write "
+                            "F.dropout(x, p, self.training), export it again, and sample by "
+                            "tta.dropout_samples, or please report it",
+                            fmt::join(steps_->random_parts(), ", "))));
     }
     log::debug("{}: outputs equal Python's to {:.1g} of {:.2g}", path_, difference, largest);
   }

@@ -60,8 +60,7 @@ at::Tensor Int8Weights::linear(const at::Tensor& x,
                                   .findSchemaOrThrow("quantized::linear_dynamic", "")
                                   .typed<at::Tensor(at::Tensor, const Packed&, bool)>();
   const Packed packed = packed_.get({weight, bias}, 0, [&] { return int8_packed(weight, bias); });
-  return dynamic.call(x.to(at::kFloat).contiguous(), packed, reduces_range)
-      .to(x.scalar_type());
+  return dynamic.call(x.to(at::kFloat).contiguous(), packed, reduces_range).to(x.scalar_type());
 }
 
 }  // namespace cytra::ops

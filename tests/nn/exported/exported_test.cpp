@@ -101,7 +101,8 @@ TEST_P(Exported, ItsOutputsAreThoseOfOneImageInEachRun) {
     }
   }
   const at::Tensor output = it.list("output").at(0);
-  EXPECT_LE(difference(expected[0], output), 2e-4 * std::max(1.0, output.abs().max().item<double>()));
+  EXPECT_LE(difference(expected[0], output),
+            2e-4 * std::max(1.0, output.abs().max().item<double>()));
   device::set_conv_algorithm(device::ConvAlgorithm::automatic);
 }
 

@@ -41,16 +41,19 @@ TEST_F(ConstantWeights, OfTemporariesAreNotKept) {
 
 TEST_F(ConstantWeights, AreMadeAnewForAParameterThatHasChanged) {
   at::Tensor parameter = at::randn({32, 32, 3, 3});
-  const std::function<void()> changes[] = {
-      [&] { parameter.mul_(2); },
-      [&] { parameter.slice(0, 3, 4).zero_(); },
-      [&] { parameter.set_data(at::randn({32, 32, 3, 3})); },
-      [&] { parameter.set_data(parameter.transpose(0, 1)); },
-      [&] {
-        const c10::InferenceMode inference_mode;
-        parameter.add_(1);
-      },
-      [&] { parameter = at::randn({32, 32, 3, 3}); }};
+  const std::function<void()> changes[] = {[&] { parameter.mul_(2); },
+                                           [&] { parameter.slice(0, 3, 4).zero_(); },
+                                           [&] {
+                                             parameter.set_data(at::randn({32, 32, 3, 3}));
+                                           },
+                                           [&] { parameter.set_data(parameter.transpose(0, 1)); },
+                                           [&] {
+                                             const c10::InferenceMode inference_mode;
+                                             parameter.add_(1);
+                                           },
+                                           [&] {
+                                             parameter = at::randn({32, 32, 3, 3});
+                                           }};
   EXPECT_TRUE(is_right(parameter, true));
   for (const auto& change : changes) {
     change();
