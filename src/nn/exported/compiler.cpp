@@ -536,7 +536,7 @@ class ExportedCompiler {
     if ((!of_channels && !starts_with(name, "dropout")) || !follows(call)) return false;
     const auto p = op.real("p");
     if (!p) return false;
-    const int x = op.value("input");
+    const int x = first_value(op);  // `input`, in place `self`
     if (*p == 0) {
       replaced_[call.writes.at(0)] = now(x);
       return true;
