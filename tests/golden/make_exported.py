@@ -369,7 +369,7 @@ def write(folder, name, make, shape, dtype, steps, has_fixed_sides=False):
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         tensors["gradient." + key] = gradient.contiguous().clone()
     network.load_state_dict(state)
-    rate = 1e-3 if name.startswith("timm_convnext") else 1e-2  # with 1e-2 it diverges
+    rate = 1e-3 if name.startswith(("timm_convnext", "weights")) else 1e-2  # with 1e-2 it diverges
     tensors["rate"] = torch.tensor(rate)
     optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9)
     tensors["batches"] = torch.randn((4, *shape))
