@@ -101,6 +101,9 @@ void ExportedSteps::find_segments() {
     if (steps_[i].changes >= 0) changed[memory_of(steps_[i].changes)] = i;
     for (const int number : steps_[i].reads) last_read[number] = i;
   }
+  for (const int number : inputs_) made.erase(memory_of(number));
+  for (std::size_t i = 0; i < initial_.size(); ++i)
+    if (!initial_[i].isNone()) made.erase(memory_[i]);
   for (const int number : results_) last_read[number] = steps_.size();
   for (const auto& [buffer, content] : mutations_) last_read[content] = steps_.size();
   const auto longest =
