@@ -59,7 +59,8 @@ void SharedMemory::note(const OperatorCall& op,
   Memory& memory = memories_[static_cast<std::size_t>(of(sharing[0]))];
   if (changes(op)) {
     memory.is_changed = true;
-    memory.is_changed_with_views = memory.is_changed_with_views || memory.has_views;
+    memory.is_changed_with_views = memory.is_changed_with_views || memory.has_views ||
+                                   op.short_name() == "copy_";  // copy() has no derivative
     needs_row_major_ = needs_row_major_ || memory.has_row_major_views;
   } else {
     memory.has_views = true;
