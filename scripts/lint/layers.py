@@ -43,6 +43,17 @@ ANY_SOURCE = {
     "io/video_stream.h": "io/module.cpp loads FFmpeg's library for it",
 }
 
+# An address as a key finds what was at it before, once it is freed; a tensor, or a shared pointer, is held by being the key.
+ADDRESS_KEY = re.compile(r"(map|set)<(std::pair<)?(const )?(void|unsigned char|char|float|double|uint8_t|(\w+::)*(TensorImpl|StorageImpl)) ?\*"
+                         r"|\[\{?[\w.>()-]*data_ptr(<\w+>)?\(\)")
+MAY_HAVE_ADDRESS_KEYS = {
+    "src/io/weights/exported_program.cpp": "the tensors of one file that is open meanwhile",
+    "src/nn/fold.cpp": "it holds the tensors beside them",
+    "src/nn/summary.cpp": "blocks of memory, which it forgets when they are freed",
+    "src/perf/transfers.cpp": "code, which stays where it is",
+    "src/training/memory_meter.h": "blocks of memory, which it forgets when they are freed",
+}
+
 
 def layer_message(folder, header):
     """What is wrong with a file of src/<folder> that includes "header"; None when nothing is."""
@@ -128,6 +139,8 @@ def check(root, allow_path):
             findings.append(f"{name}:1: src/{parts[1]} is in no layer")
             continue
         for number, line in enumerate(lines, 1):
+            if ADDRESS_KEY.search(line) and name not in MAY_HAVE_ADDRESS_KEYS:
+                findings.append(f"{name}:{number}: an address is a key: hold what lies there, and make that the key")
             if line.startswith("TORCH_LIBRARY"):
                 findings.append(f"{name}:{number}: an operation of torch would change for the whole process, whoever links us")
             match = INCLUDE.match(line)
@@ -176,6 +189,9 @@ def self_test():
         "src/ops/k.cpp": ("#include <c10/cuda/CUDAStream.h>\n", "src/*/cuda/"),
         "src/ops/cuda/k.cu": ("#include <cuda_runtime.h>\n", ""),
         "src/ops/rewires.cpp": ("TORCH_LIBRARY_IMPL(aten, CPU, library) {\n}\n", "for the whole process"),
+        "src/ops/keyed.h": ("std::map<std::pair<const void*, int>, int> a;\n", "an address is a key"),
+        "src/ops/found.cpp": ("use(known[weight.const_data_ptr()]);\n", "an address is a key"),
+        "src/ops/held.h": ("std::map<std::string, void*> a;\nint b = c[0];\n", ""),
         "src/odd/a.h": ("", "in no layer"),
         "src/nn/public.h": ('#include "nn/models/block.h"\n', "which is not in"),
         "src/nn/models/block.h": ('#include "ops/y.h"\n', ""),

@@ -203,6 +203,9 @@ void Optimizer::step(const Step& step) {
     } else {
       apply(lists, update_of, step.found_inf);
     }
+    if (is_fused())  // torch's kernels for all tensors of a list do not count as changes
+      for (const at::Tensor& tensor : lists.parameters)
+        tensor.unsafeGetTensorImpl()->bump_version();
     lists.gradients.clear();  // or they would outlive zero_grad()
   }
 }

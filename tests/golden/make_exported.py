@@ -174,6 +174,68 @@ class Regions(nn.Module):
         return self.out(z * share + y)
 
 
+class Weights(nn.Module):
+    """Convolutions whose weights are computed, or views of one parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(1, 32, 3, padding=1)
+        self.w = nn.Parameter(torch.randn(32, 32, 3, 3) / 17)
+        self.gain = nn.Parameter(torch.rand(32, 1, 1, 1) + 0.5)
+        self.out = nn.Conv2d(32, 2, 1)
+
+    def forward(self, x):
+        w = self.w
+        standardised = (w - w.mean((1, 2, 3), keepdim=True)) / w.std((1, 2, 3), keepdim=True) / 17
+        y = self.stem(x)
+        for weight in (w, w.transpose(0, 1), standardised, w * self.gain, w / w.flatten(1).norm(dim=1).view(-1, 1, 1, 1), w * x.mean(), w):
+            y = y + torch.tanh(functional.conv2d(y, weight, None, 1, 1))
+        y = y + functional.conv2d(y[:, :16], w[:, :16], None, 1, 1)
+        y = torch.cat([functional.conv2d(y, w[:16], None, 1, 1), y[:, 16:]], 1)
+        return self.out(y)
+
+
+class Views(nn.Module):
+    """Changes in place of what has views: behind norms, dropouts and activations."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(2, 8, 3, padding=1)
+        self.n = nn.ModuleList([nn.BatchNorm2d(8), nn.GroupNorm(2, 8), nn.BatchNorm2d(8), nn.InstanceNorm2d(8, affine=True), nn.BatchNorm2d(8)])
+        self.out = nn.Conv2d(8, 2, 1)
+
+    def forward(self, x):
+        z = self.stem(x)
+        a = self.n[0](z)
+        v = a[:, :4]
+        a.relu_()
+        b = self.n[1](z)
+        p = b.permute(0, 2, 3, 1)
+        b.add_(1)
+        c = functional.leaky_relu(self.n[2](z), 0.1)
+        c[:, :4] += z[:, 4:]
+        d = functional.leaky_relu(self.n[3](z), 0.1)
+        d.flatten(2).mul_(3)
+        e = self.n[4](z)
+        w = e.view(e.shape[0], 8, -1)[:, 2:6]
+        e.mul_(0.5)
+        f = z * 2
+        g = f[:, 4:]
+        functional.dropout(f, 1.0, self.training, True)
+        z = torch.cat([v, v], 1) + p.permute(0, 3, 1, 2) + c + d + e * w.mean() + torch.cat([g, g], 1)
+        return self.out(z)
+
+
+class Spectral(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.utils.parametrizations.spectral_norm(nn.Conv2d(1, 4, 3, padding=1))
+        self.b = nn.utils.spectral_norm(nn.Conv2d(4, 2, 1))
+
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+
 def small():
     yield "net", Net, (2, 1, 16, 16)
     yield "tuple", Two, (2, 1, 16, 16)
@@ -183,6 +245,9 @@ def small():
     yield "shared", Shared, (2, 1, 16, 16)
     yield "residual", Residual, (2, 1, 16, 24)
     yield "tricky", Tricky, (2, 1, 16, 16)
+    yield "weights", Weights, (2, 1, 16, 16)
+    yield "views", Views, (2, 2, 12, 16)
+    yield "spectral", Spectral, (2, 1, 16, 16)
     yield "attention", Attention, (2, 1, 16, 16)
     yield "volume", lambda: nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.InstanceNorm3d(4), nn.LeakyReLU(), nn.Conv3d(4, 2, 1)), (2, 1, 6, 8, 8)
 
@@ -274,14 +339,14 @@ def outputs_of(result):
     return [result] if torch.is_tensor(result) else list(result.values() if isinstance(result, dict) else result)
 
 
-def write(folder, name, make, shape, dtype, steps):
+def write(folder, name, make, shape, dtype, steps, has_fixed_sides=False):
     torch.manual_seed(1)
     torch.set_default_dtype(torch.float32)
     network = without_dropout(make()).to(dtype).train()
     torch.set_default_dtype(dtype)
     image = torch.randn(shape)
     state = {key: value.clone() for key, value in network.state_dict().items()}
-    sides = {} if "swin" in name else {d: Dim.AUTO for d in range(2, len(shape))}  # sympy takes minutes
+    sides = {} if has_fixed_sides or "swin" in name else {d: Dim.AUTO for d in range(2, len(shape))}  # sympy takes minutes
     program = torch.export.export(network, (image.clone(),), dynamic_shapes=({0: Dim.AUTO, **sides},))
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # paths of this machine
@@ -304,7 +369,7 @@ def write(folder, name, make, shape, dtype, steps):
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         tensors["gradient." + key] = gradient.contiguous().clone()
     network.load_state_dict(state)
-    rate = 1e-3 if name.startswith("timm_convnext") else 1e-2  # with 1e-2 it diverges
+    rate = 1e-3 if name.startswith(("timm_convnext", "weights")) else 1e-2  # with 1e-2 it diverges
     tensors["rate"] = torch.tensor(rate)
     optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9)
     tensors["batches"] = torch.randn((4, *shape))

@@ -45,7 +45,10 @@ Conv::Conv(int64_t in, int64_t out, const ConvOptions& options) : options_(optio
 at::Tensor Conv::forward(const at::Tensor& x) {
   const auto& o = options_;
   return ops::convolution(
-      x, weight, bias, {o.stride, o.padding, o.dilation, o.transposed, o.output_padding, o.groups});
+      x,
+      weight,
+      bias,
+      {o.stride, o.padding, o.dilation, o.transposed, o.output_padding, o.groups, true});
 }
 
 void Conv::rescale(const at::Tensor& scale, const at::Tensor& shift) {

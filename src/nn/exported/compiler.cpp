@@ -12,6 +12,7 @@
 #include "nn/dropout.h"
 #include "nn/exported/graph.h"
 #include "nn/exported/modes.h"
+#include "nn/exported/shared_memory.h"
 #include "nn/weights.h"
 #include "ops/conv/conv.h"
 #include "ops/norm/norm.h"
@@ -29,11 +30,14 @@ class ExportedCompiler {
   void compile() {
     for (const io::ExportedInput& input : graph_.inputs) add_input(input);
     read_calls();
+    find_shared_memory();
     expect_all_inputs_read();
     for (std::size_t i = 0; i < calls_.size(); ++i) add(i);
     register_rest();
     for (const io::ExportedOutput& output : graph_.outputs) add_output(output);
     note_last_reads();
+    for (std::size_t i = 0; i < to_.initial_.size(); ++i)
+      to_.memory_.push_back(memory_->of(static_cast<int>(i)));
     to_.find_segments();
     say_what_stays();
   }
@@ -155,6 +159,15 @@ class ExportedCompiler {
     }
   }
 
+  void find_shared_memory() {
+    memory_.emplace(to_.initial_.size());
+    for (const Call& call : calls_)
+      if (call.op) memory_->note(*call.op, call.reads, call.writes);
+    to_.is_row_major_ = memory_->needs_row_major();
+    for (const int input : to_.inputs_)
+      to_.changes_in_place_ = to_.changes_in_place_ || memory_->is_changed(input);
+  }
+
   // --- which layer or operation a call becomes -------------------------------------------------
 
   void add(std::size_t index) {
@@ -165,7 +178,7 @@ class ExportedCompiler {
       if (drop_count(call)) return;
       keep_norms_whole(call);
       if (add_convolution(call) || add_norm(call) || add_dropout(call) || add_noise(call) ||
-          add_activation(call))
+          add_activation(call) || add_power_iteration(call))
         return;
       add_operator(call);
     } catch (const DataError& error) {
@@ -190,6 +203,12 @@ class ExportedCompiler {
                      std::vector<int> writes) {
     for (int& number : reads) number = now(number);
     if (call.source->is_outside_autocast) run = outside_autocast(std::move(run));
+    // Weights whose channels come last turn the order of an image's.
+    if (to_.is_row_major_ && call.op && starts_with(call.op->short_name(), "conv"))
+      run = [run = std::move(run), to = writes.at(0)](Values& values, c10::Device device) {
+        run(values, device);
+        at(values, to) = at(values, to).toTensor().contiguous();
+      };
     ExportedStep step{std::move(run), std::move(reads), std::move(writes), {}, ""};
     step.name =
         call.source->target + (call.source->place.empty() ? "" : " in " + call.source->place);
@@ -322,13 +341,17 @@ class ExportedCompiler {
     }
     push(
         call,
-        [=, from = now(x), weight = now(w), bias = b < 0 ? -1 : now(b), to = call.writes.at(0)](
-            Values& values, c10::Device) {
+        [=,
+         is_parameter = tensor_at(now(w)) != nullptr,
+         from = now(x),
+         weight = now(w),
+         bias = b < 0 ? -1 : now(b),
+         to = call.writes.at(0)](Values& values, c10::Device) {
           at(values, to) = ops::convolution(
               at(values, from).toTensor(),
               at(values, weight).toTensor(),
               bias < 0 ? at::Tensor() : at(values, bias).toTensor(),
-              {*stride, *padding, *dilation, transposed, *output_padding, *groups});
+              {*stride, *padding, *dilation, transposed, *output_padding, *groups, is_parameter});
         },
         call.reads,
         call.writes);
@@ -378,6 +401,7 @@ class ExportedCompiler {
     if (!activation || (!is_only && !next.op->changes_first())) return {};
     next.is_done = true;
     replaced_[next.writes[0]] = number;
+    memory_->join(number, next.writes[0]);
     return *activation;
   }
 
@@ -433,11 +457,14 @@ class ExportedCompiler {
     }
     const auto now_or_none = [this](int number) { return number < 0 ? -1 : now(number); };
     const int to = call.writes.at(0);
-    norms_.insert(to);
+    const ops::Activation following = take_following(call);
+    const bool is_changed_with_views = memory_->is_changed_with_views(to);
+    if (!is_changed_with_views) norms_.insert(to);
     push(
         call,
         [normalise = std::move(normalise),
-         activation = take_following(call),
+         activation = following,
+         is_changed_with_views,
          from = now(x),
          w = now_or_none(op.value("weight")),
          b = now_or_none(op.value("bias")),
@@ -445,7 +472,9 @@ class ExportedCompiler {
           const auto tensor = [&](int number) {
             return number < 0 ? at::Tensor() : at(values, number).toTensor();
           };
-          at(values, to) = normalise(at(values, from).toTensor(), tensor(w), tensor(b), activation);
+          at::Tensor y = normalise(at(values, from).toTensor(), tensor(w), tensor(b), activation);
+          // The backward pass may need the result as it is now.
+          at(values, to) = is_changed_with_views && y.requires_grad() ? y.clone() : std::move(y);
         },
         call.reads,
         call.writes);
@@ -507,24 +536,30 @@ class ExportedCompiler {
     if ((!of_channels && !starts_with(name, "dropout")) || !follows(call)) return false;
     const auto p = op.real("p");
     if (!p) return false;
-    const int x = op.value("input");
+    const int x = first_value(op);  // `input`, in place `self`
     if (*p == 0) {
       replaced_[call.writes.at(0)] = now(x);
       return true;
     }
     if (!(*p > 0 && *p <= 1)) throw DataError("a dropout of another share than 0 to 1");
+    to_.random_parts_.insert(name);
     const std::string at_name = fmt::format("dropout_{}", dropouts_++);
     auto layer =
         layer_at<Dropout>(at_name, "", [&] { return std::make_shared<Dropout>(*p, of_channels); });
     if (layer == nullptr) return false;
     const int to = call.writes.at(0);
+    const bool is_seen_by_views = op.changes_first() && memory_->is_changed_with_views(x);
     push(
         call,
-        [layer, from = now(x), to](Values& values, c10::Device) {
-          at(values, to) = nn::call(*layer, at(values, from).toTensor());
+        [layer, is_seen_by_views, from = now(x), to](Values& values, c10::Device) {
+          at::Tensor& target = at(values, from).toTensor();
+          at::Tensor dropped = nn::call(*layer, target);
+          at(values, to) =
+              is_seen_by_views && !dropped.is_same(target) ? target.copy_(dropped) : dropped;
         },
         call.reads,
-        call.writes);
+        call.writes)
+        .changes = is_seen_by_views ? x : -1;
     if (op.changes_first()) replaced_[x] = to;
     return true;
   }
@@ -538,6 +573,7 @@ class ExportedCompiler {
     const auto p = op.real("p");
     if (!p) return false;
     const int x = op.value("self"), to = call.writes.at(0);
+    to_.random_parts_.insert(op.short_name());
     push(
         call,
         [this_root = &root_, from = now(x), to, p = *p, in_place = op.changes_first()](
@@ -551,7 +587,7 @@ class ExportedCompiler {
         },
         call.reads,
         call.writes)
-        .changes_values = op.changes_first();
+        .changes = op.changes_first() ? x : -1;
     return true;
   }
 
@@ -568,7 +604,8 @@ class ExportedCompiler {
     const bool is_only = readers_.at(x).size() == 1 && results_.count(x) == 0;
     const bool is_free = is_only && maker != makers_.end() && calls_[maker->second].op &&
                          kKeepNoResult.count(calls_[maker->second].op->short_name()) > 0 &&
-                         norms_.count(now(x)) == 0;
+                         norms_.count(now(x)) == 0 &&
+                         (call.op->changes_first() || !memory_->is_changed(to));
     const bool can_change = activation->kind == A::kRelu ||
                             (activation->kind == A::kLeakyRelu && activation->slope >= 0);
     const bool is_in_place = call.op->changes_first();
@@ -587,7 +624,7 @@ class ExportedCompiler {
         },
         call.reads,
         call.writes)
-        .changes_values = is_free && can_change;
+        .changes = is_free && can_change ? x : -1;
     if (is_in_place) replaced_[x] = to;
     return true;
   }
@@ -596,25 +633,47 @@ class ExportedCompiler {
   /// backward pass.
   void keep_norms_whole(Call& call) {
     OperatorCall& op = *call.op;
-    const int x = first_value(call);
+    const int x = first_value(op);
     if (!op.changes_first() || x < 0 || norms_.count(now(x)) == 0 || activation_of(op)) return;
     std::string name = op.name();
     name.pop_back();
     op.become(name);
     call.is_of_norm = true;
   }
-  static int first_value(const Call& call) {
-    for (const char* name : {"self", "input"})
-      if (call.op->has(name)) return call.op->value(name);
-    return -1;
+
+  /// A step of spectral_norm's power iteration, which changes its buffers in training alone.
+  bool add_power_iteration(const Call& call) {
+    OperatorCall op = *call.op;
+    if (!op.has("out") || op.value("out") < 0) return false;
+    const int out = op.value("out"), to = call.writes.at(0);
+    const bool is_of_iteration =
+        std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& tensor) {
+          const auto& [number, known] = tensor;
+          return memory_->of(number) == memory_->of(out) && known.kind == Input::Kind::buffer &&
+                 (ends_with(known.name, "_u") || ends_with(known.name, "_v"));
+        });
+    if (!is_of_iteration) return false;
+    op.rename_values([this](int number) { return now(number); });
+    push(
+        call,
+        [op, root = &root_, from = now(out), to](Values& values, c10::Device device) {
+          at(values, to) = at(values, from);
+          if (!root->is_training()) return;
+          const at::NoGradGuard no_grad;
+          torch::jit::Stack stack;
+          op.run(values, device, stack);
+        },
+        call.reads,
+        call.writes)
+        .changes = out;
+    return true;
   }
 
   void add_operator(const Call& call) {
     OperatorCall op = *call.op;
     const std::string name = op.short_name();
     // A view of what Python has in row-major order; here channels may come last.
-    if (name == "view" && op.overload().empty() && !is_changed(call.writes.at(0)))
-      op.become("aten::reshape");
+    if (name == "view" && op.overload().empty() && !to_.is_row_major_) op.become("aten::reshape");
     op.rename_values([this](int number) { return now(number); });
     std::optional<OperatorCall> in_evaluation;
     if (follows(call)) {
@@ -624,8 +683,10 @@ class ExportedCompiler {
     } else if (name == "scaled_dot_product_attention" && op.real("dropout_p").value_or(0) > 0) {
       in_evaluation = op;
       in_evaluation->set("dropout_p", 0.0);
+      to_.random_parts_.insert(name);
     } else if (is_random(op.short_name())) {
       random_.insert(name);
+      to_.random_parts_.insert(name);
     }
     ExportedStep& step = push(
         call,
@@ -638,21 +699,9 @@ class ExportedCompiler {
         },
         call.reads,
         call.writes);
-    step.changes_values = op.changes_first();
+    step.changes = changes(op) ? first_value(*call.op) : -1;
     step.gives_numbers = op.gives_numbers();
-    step.gives_view = op.gives_view();
-    to_.changes_in_place_ = to_.changes_in_place_ || op.changes_first();
-    if (call.is_of_norm) replaced_[first_value(call)] = call.writes.at(0);
-  }
-
-  /// Whether a later call changes a value in place.
-  bool is_changed(int number) const {
-    const auto found = readers_.find(number);
-    return found != readers_.end() &&
-           std::any_of(found->second.begin(), found->second.end(), [&](std::size_t reader) {
-             return calls_[reader].op && calls_[reader].op->changes_first() &&
-                    first_value(calls_[reader]) == number;
-           });
+    if (call.is_of_norm) replaced_[first_value(*call.op)] = call.writes.at(0);
   }
 
   static void store(torch::jit::Stack& stack,
@@ -763,6 +812,7 @@ class ExportedCompiler {
   std::map<int, std::size_t> makers_;
   std::map<int, int> replaced_;
   std::set<int> results_, norms_;
+  std::optional<SharedMemory> memory_;
   std::map<std::string, std::pair<std::shared_ptr<torch::nn::Module>, std::string>> layers_;
   std::set<std::string> random_;
   int64_t dropouts_ = 0, constants_ = 0, batch_norms_ = 0;

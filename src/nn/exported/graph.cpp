@@ -66,9 +66,10 @@ std::vector<at::Tensor> ExportedSteps::run(const std::vector<at::Tensor>& inputs
                                            bool recomputes) const {
   Values values = initial_;
   const c10::Device device = inputs.at(0).device();
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    values[static_cast<std::size_t>(inputs_[i])] =
-        changes_in_place_ ? inputs.at(i).clone() : inputs.at(i);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const at::Tensor given = is_row_major_ ? inputs.at(i).contiguous() : inputs.at(i);
+    values[static_cast<std::size_t>(inputs_[i])] = changes_in_place_ ? given.clone() : given;
+  }
   if (!recomputes) {
     run_steps(0, steps_.size(), values, device);
   } else {
@@ -92,12 +93,17 @@ std::vector<at::Tensor> ExportedSteps::run(const std::vector<at::Tensor>& inputs
 }
 
 void ExportedSteps::find_segments() {
-  std::map<int, std::size_t> made, last_read;
+  const auto memory_of = [&](int number) { return memory_[static_cast<std::size_t>(number)]; };
+  std::map<int, std::size_t> made, changed, last_read;  // made, changed: by memory; its last change
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     for (const int number : steps_[i].writes)
-      if (number >= 0) made[number] = i;
+      if (number >= 0) made.emplace(memory_of(number), i);
+    if (steps_[i].changes >= 0) changed[memory_of(steps_[i].changes)] = i;
     for (const int number : steps_[i].reads) last_read[number] = i;
   }
+  for (const int number : inputs_) made.erase(memory_of(number));
+  for (std::size_t i = 0; i < initial_.size(); ++i)
+    if (!initial_[i].isNone()) made.erase(memory_[i]);
   for (const int number : results_) last_read[number] = steps_.size();
   for (const auto& [buffer, content] : mutations_) last_read[content] = steps_.size();
   const auto longest =
@@ -107,10 +113,13 @@ void ExportedSteps::find_segments() {
     int result = -1;
     for (std::size_t end = begin + 1; end <= std::min(steps_.size(), begin + longest); ++end) {
       const ExportedStep& step = steps_[end - 1];
-      const auto first = step.reads.empty() ? made.end() : made.find(step.reads.front());
-      if (step.changes_values &&
-          (first == made.end() || first->second < begin || steps_[first->second].gives_view))
-        break;
+      const bool reads_what_changes =
+          std::any_of(step.reads.begin(), step.reads.end(), [&](int number) {
+            const auto last = changed.find(memory_of(number)), first = made.find(memory_of(number));
+            return last != changed.end() && last->second >= begin &&
+                   (first == made.end() || first->second < begin);
+          });
+      if (reads_what_changes) break;
       int count = 0, left = -1;
       for (std::size_t i = begin; i < end; ++i) {
         for (const int number : steps_[i].writes) {

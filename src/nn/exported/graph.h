@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct ExportedStep {
   std::vector<int> reads, writes;
   std::vector<int> last;  // values that no later step reads
   std::string name;       // of the operator and its place, for messages
-  bool changes_values = false, gives_numbers = false, gives_view = false;
+  int changes = -1;       // the value that it changes in place
+  bool gives_numbers = false;
 };
 
 /// The graph's calls as steps. Convolutions, batch norms and dropouts become Cytra's layers, in the
@@ -46,6 +48,8 @@ class ExportedSteps {
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool recomputes = false) const;
   /// What could not be turned, or was frozen, for one message; empty: nothing.
   const std::vector<std::string>& remarks() const { return remarks_; }
+  /// Operators that draw random numbers in training, or always.
+  const std::set<std::string>& random_parts() const { return random_parts_; }
   /// Batch norms that train and became no layer, as Model::foreign_batch_norms() says.
   const std::vector<std::string>& foreign_batch_norms() const { return foreign_batch_norms_; }
   /// Constants and buffers that are no part of Python's state dict: for `root` to register.
@@ -57,8 +61,8 @@ class ExportedSteps {
     std::size_t begin, end;  // its steps
     int result;              // the tensor that later steps read; -1: a step that is not recomputed
   };
-  /// Parts the steps into runs of about the root of their number that leave one tensor and change
-  /// nothing from before them.
+  /// Parts the steps into runs of about the root of their number that leave one tensor; none reads
+  /// what is from before it and is changed in it or after it.
   void find_segments();
   void run_steps(std::size_t begin, std::size_t end, Values& values, c10::Device device) const;
   void run_again(const Segment& segment, Values& values, c10::Device device) const;
@@ -67,10 +71,13 @@ class ExportedSteps {
   std::vector<ExportedStep> steps_;
   Values initial_;                 // parameters, buffers and constants at their numbers
   std::vector<int> inputs_;        // the numbers of forward()'s inputs
+  std::vector<int> memory_;        // by number: values of one number here may share memory
   bool changes_in_place_ = false;  // perhaps an input
+  bool is_row_major_ = false;      // what is changed through views that need Python's order
   std::vector<int> results_;
   std::vector<std::pair<int, int>> mutations_;  // a buffer's value, its new content
   std::vector<std::string> remarks_, foreign_batch_norms_;
+  std::set<std::string> random_parts_;
   std::shared_ptr<torch::nn::Module> constants_;
 };
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,6 +20,7 @@
 #include "nn/foreign_network.h"
 #include "nn/model.h"
 #include "nn/weights.h"
+#include "ops/conv/constant_weights.h"
 
 namespace cytra::nn {
 namespace {
@@ -156,7 +158,9 @@ class ExportedModel final : public Model {
 
   /// Compares with what Python gave for an image of sines: scripts/export_network.py.
   void check(const config::Node& reference) {
-    const at::NoGradGuard no_grad;
+    const c10::InferenceMode inference_mode;  // and what predicting keeps: as engines run it
+    ops::ConstantWeights weights;
+    const ops::ConstantWeights::Scope constant(weights);
     eval();
     const auto sides = reference.get<std::vector<int64_t>>("image");
     const auto expected = reference.get<std::vector<double>>("values");
@@ -180,9 +184,15 @@ class ExportedModel final : public Model {
     if (!(difference <= kReferenceTolerance * largest)) {
       throw DataError(fmt::format(
           "its outputs differ from Python's by {:.2g} of {:.2g} for the image that it was checked "
-          "with: Cytra does not run this network rightly, please report it",
+          "with: {}",
           difference,
-          largest));
+          largest,
+          steps_->random_parts().empty()
+              ? "Cytra does not run this network rightly, please report it"
+              : fmt::format("forward() seems to draw random numbers in evaluation, too ({}); write "
+                            "F.dropout(x, p, self.training), export it again, and sample by "
+                            "tta.dropout_samples, or please report it",
+                            fmt::join(steps_->random_parts(), ", "))));
     }
     log::debug("{}: outputs equal Python's to {:.1g} of {:.2g}", path_, difference, largest);
   }
@@ -312,14 +322,30 @@ class ExportedModel final : public Model {
 
   /// All results, in forward()'s order.
   std::vector<at::Tensor> results_of(const at::Tensor& image) {
-    expect_sides(image);
+    const bool is_two = takes_one_as_two(image);
+    const at::Tensor batch = is_two ? at::cat({image, image}) : image;
+    expect_sides(batch);
     std::vector<at::Tensor> results = naming_file(path_, [&] {
-      return steps_->run({image.to(input_type(image))}, settings.gradient_checkpointing);
+      return steps_->run({batch.to(input_type(image))}, settings.gradient_checkpointing);
     });
     for (at::Tensor& result : results) {
+      if (is_two) result = result.chunk(2)[0];  // in a trace for a batch of any size
       if (result.scalar_type() == at::kDouble) result = result.to(image.scalar_type());
     }
     return results;
+  }
+
+  /// Whether one image must be run as a batch of two: torch.export takes a batch of 1 for another
+  /// graph, and conditions of its own attention exclude it. In evaluation no image changes another.
+  bool takes_one_as_two(const at::Tensor& image) const {
+    std::vector<int64_t> sides = image.sizes().vec();
+    if (sides[0] != 1 || batch_ || are_allowed(sides)) return false;
+    sides[0] = 2;
+    if (!are_allowed(sides)) return false;
+    if (!is_training()) return true;
+    throw DataError(path_ +
+                    ": it does not train by batches of 1, which torch.export takes for another "
+                    "network; use data.batch_size=2 or more, and data.drop_last=true");
   }
 
   void expect_sides(const at::Tensor& image) const {

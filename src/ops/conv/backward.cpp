@@ -138,7 +138,7 @@ Tensors conv_gradients(const at::Tensor& grad,
                        const at::Tensor& weight,
                        const ConvOptions& options,
                        std::array<bool, 3> needs) {
-  const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
+  const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
     return convolution_backward(dy, input, weight, options, mask);
   };

@@ -1,5 +1,7 @@
 #include "ops/conv/constant_weights.h"
 
+#include <utility>
+
 namespace cytra::ops {
 namespace {
 
@@ -14,17 +16,8 @@ ConstantWeights::Scope::~Scope() {
   active_weights = before_;
 }
 
-ConstantWeights* ConstantWeights::active() {
-  return active_weights;
-}
-
-at::Tensor ConstantWeights::get(const at::Tensor& weight,
-                                int64_t points,
-                                const std::function<at::Tensor()>& prepare) {
-  const std::lock_guard lock(mutex_);
-  at::Tensor& prepared = prepared_[{weight.const_data_ptr(), points}];
-  if (!prepared.defined()) prepared = prepare();
-  return prepared;
+ConstantWeights* ConstantWeights::active(const at::Tensor& weight, const ConvOptions& options) {
+  return options.is_parameter && !weight.is_inference() ? active_weights : nullptr;
 }
 
 }  // namespace cytra::ops

@@ -1,16 +1,17 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <mutex>
-#include <utility>
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/conv/conv.h"
+#include "ops/prepared_parameters.h"
+
 namespace cytra::ops {
 
-/// Keeps what convolutions prepare of the weights of a network that is only run, as long as it
-/// lives. The weights must neither change nor be freed before.
+/// Keeps what convolutions prepare of the parameters of a network that is only run, as long as it
+/// lives. What is prepared of other weights, which a network computes or which are views of a
+/// parameter, is not kept.
 class ConstantWeights {
  public:
   /// Makes convolutions on this thread use `weights` while it lives.
@@ -24,17 +25,18 @@ class ConstantWeights {
    private:
     ConstantWeights* before_;
   };
-  /// The ones that this thread uses; null: none.
-  static ConstantWeights* active();
+  /// The ones that keep what this thread prepares of a convolution's weight; null: none do.
+  static ConstantWeights* active(const at::Tensor& weight, const ConvOptions& options);
 
-  /// What `prepare` makes of a weight for so many points, made once. Thread: any.
-  at::Tensor get(const at::Tensor& weight,
+  /// What `prepare` makes of a parameter for so many points. Thread: any.
+  at::Tensor get(const at::Tensor& parameter,
                  int64_t points,
-                 const std::function<at::Tensor()>& prepare);
+                 const std::function<at::Tensor()>& prepare) {
+    return prepared_.get({parameter}, points, prepare);
+  }
 
  private:
-  std::mutex mutex_;
-  std::map<std::pair<const void*, int64_t>, at::Tensor> prepared_;
+  PreparedParameters<at::Tensor> prepared_;
 };
 
 }  // namespace cytra::ops

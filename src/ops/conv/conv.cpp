@@ -89,7 +89,7 @@ at::Tensor by_torch(const at::Tensor& x,
                     const at::Tensor& bias,
                     const ConvOptions& options) {
   // at::convolution is not called, because autocast does not know it.
-  const auto& [stride, padding, dilation, transposed, more, groups] = options;
+  const auto& [stride, padding, dilation, transposed, more, groups, kept] = options;
   const bool is_flat = stride.size() == 2;
   if (transposed) {
     return is_flat ? at::conv_transpose2d(x, weight, bias, stride, padding, more, groups, dilation)

@@ -11,6 +11,9 @@ struct ConvOptions {
   bool transposed;
   at::IntArrayRef output_padding;  // of a transposed one
   int64_t groups;
+  /// Whether the weight is a module's own parameter: a network that is only run then keeps what is
+  /// prepared of it (conv/constant_weights.h).
+  bool is_parameter = false;
 };
 
 /// torch.nn.functional.conv2d, conv3d, conv_transpose2d and conv_transpose3d, also under autocast.

@@ -72,8 +72,8 @@ at::Tensor convolution(const at::Tensor& input,
                        const at::Tensor& weight,
                        const at::Tensor& bias,
                        const ConvOptions& options) {
-  if (uses_winograd(input, weight, options)) return winograd(input, weight, bias, options.padding);
-  const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
+  if (uses_winograd(input, weight, options)) return winograd(input, weight, bias, options);
+  const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
   const at::ScalarType type = input.scalar_type(),
                        own = !transposed &&
                                      is_wrong_in_half(input.scalar_type(), input, weight, options)
@@ -96,7 +96,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
                                                                     const at::Tensor& weight,
                                                                     const ConvOptions& options,
                                                                     std::array<bool, 3> needs) {
-  const auto& [stride, padding, dilation, transposed, output_padding, groups] = options;
+  const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
   const bool is_wrong = is_wrong_in_half(input.scalar_type(), input, weight, options);
   // torch 2.11 takes a gradient of one channel, which fits both layouts, for channels last.
   const bool is_mistaken = grad.size(1) == 1 && !input.is_contiguous();

@@ -48,15 +48,7 @@ Int8Weights::Int8Weights() = default;
 Int8Weights::~Int8Weights() = default;
 
 int64_t Int8Weights::count() const {
-  const std::lock_guard lock(mutex_);
   return static_cast<int64_t>(packed_.size());
-}
-
-const Int8Weights::Packed& Int8Weights::get(const at::Tensor& weight, const at::Tensor& bias) {
-  const std::lock_guard lock(mutex_);
-  Packed& packed = packed_[weight.const_data_ptr()];
-  if (!packed) packed = int8_packed(weight, bias);
-  return packed;
 }
 
 at::Tensor Int8Weights::linear(const at::Tensor& x,
@@ -67,8 +59,8 @@ at::Tensor Int8Weights::linear(const at::Tensor& x,
   static const auto dynamic = c10::Dispatcher::singleton()
                                   .findSchemaOrThrow("quantized::linear_dynamic", "")
                                   .typed<at::Tensor(at::Tensor, const Packed&, bool)>();
-  return dynamic.call(x.to(at::kFloat).contiguous(), get(weight, bias), reduces_range)
-      .to(x.scalar_type());
+  const Packed packed = packed_.get({weight, bias}, 0, [&] { return int8_packed(weight, bias); });
+  return dynamic.call(x.to(at::kFloat).contiguous(), packed, reduces_range).to(x.scalar_type());
 }
 
 }  // namespace cytra::ops

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <map>
-#include <mutex>
 
 #include <ATen/core/Tensor.h>
+
+#include "ops/prepared_parameters.h"
 
 struct LinearPackedParamsBase;
 
@@ -19,7 +19,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 /// The linear layers of a network that is only run, on a CPU, in 8 bits. Inputs are rounded to 8
 /// bits by the range that they have in each call: nothing is measured before (torch's dynamic
-/// quantization). Outputs are float32. The weights must neither change nor be freed before.
+/// quantization). Outputs are float32. Weights and biases are a network's parameters; what
+/// else is given is held, too.
 class Int8Weights {
  public:
   /// Makes linear() on this thread use `weights` while it lives.
@@ -42,9 +43,7 @@ class Int8Weights {
 
  private:
   using Packed = c10::intrusive_ptr<LinearPackedParamsBase>;
-  const Packed& get(const at::Tensor& weight, const at::Tensor& bias);
-  mutable std::mutex mutex_;
-  std::map<const void*, Packed> packed_;
+  PreparedParameters<Packed> packed_;
 };
 
 }  // namespace cytra::ops

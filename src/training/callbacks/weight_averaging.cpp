@@ -81,6 +81,7 @@ class WeightAveraging : public Callback {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       spare_[i].set_data(model_[i]);
       model_[i].set_data(others_[i]);
+      model_[i].unsafeGetTensorImpl()->bump_version();
       std::swap(others_[i], spare_[i]);
     }
   }

@@ -6,15 +6,18 @@
 #include <filesystem>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "device/convolution.h"
 #include "io/safetensors.h"
 #include "nn/model.h"
 #include "nn/weights.h"
+#include "ops/conv/constant_weights.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
@@ -77,6 +80,32 @@ TEST_P(Exported, OutputsEqualPyTorchs) {
   EXPECT_LE(error, 1e-5);
 }
 
+/// As predict runs it: in inference mode, with weights that are prepared once, several images.
+TEST_P(Exported, ItsOutputsAreThoseOfOneImageInEachRun) {
+  device::set_conv_algorithm(device::ConvAlgorithm::winograd);
+  const c10::InferenceMode inference_mode;
+  it.model->eval();
+  ops::ConstantWeights weights;
+  std::vector<at::Tensor> expected;
+  for (int run = 0; run < 3; ++run) {
+    for (int i = 0; i < 10; ++i) {
+      const at::Tensor image = it.tensors.at("image") * (1 - 0.1 * i);
+      const ops::ConstantWeights::Scope scope(weights);
+      const at::Tensor output = it.model->all(image)[0];
+      if (run == 0) {
+        ops::ConstantWeights others;
+        const ops::ConstantWeights::Scope in_others(others);
+        expected.push_back(it.model->all(image)[0]);
+      }
+      EXPECT_TRUE(output.equal(expected[static_cast<std::size_t>(i)])) << run << " " << i;
+    }
+  }
+  const at::Tensor output = it.list("output").at(0);
+  EXPECT_LE(difference(expected[0], output),
+            2e-4 * std::max(1.0, output.abs().max().item<double>()));
+  device::set_conv_algorithm(device::ConvAlgorithm::automatic);
+}
+
 TEST_P(Exported, GradientsEqualPyTorchs) {
   it.model->train();
   const auto factors = it.list("factor"), expected = it.list("train_output");
@@ -109,10 +138,13 @@ TEST_P(Exported, GradientsEqualPyTorchs) {
 }
 
 TEST_P(ExportedByParts, GivesTheSameGradientsWhenItComputesActivationsAgain) {
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers;
+  for (const at::Tensor& buffer : it.model->buffers()) buffers.emplace_back(buffer, buffer.clone());
   const auto gradients = [&](bool recomputes) {
     it.model->settings.gradient_checkpointing = recomputes;
     it.model->train();
     it.model->zero_grad();
+    for (const auto& [buffer, values] : buffers) buffer.copy_(values);
     at::manual_seed(1);
     at::Tensor loss = at::zeros({});
     for (const at::Tensor& output : it.model->all(it.tensors.at("image")))

@@ -35,6 +35,24 @@ TEST(Int8Weights, RoundWeightsByRowAndInputsByCall) {
   EXPECT_EQ(weights.count(), 2);
 }
 
+TEST(Int8Weights, FollowAWeightThatChangesAndEachBias) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = at::randn({4, 32}), bias = at::randn({8});
+  at::Tensor weight = at::randn({8, 32});
+  Int8Weights weights;
+  const Int8Weights::Scope scope(weights);
+  const auto expect_right = [&](const at::Tensor& w, const at::Tensor& b) {
+    EXPECT_LT(relative_rms(ops::linear(x, w, b), at::linear(x, w, b)), 0.05);
+  };
+  expect_right(weight, bias);
+  expect_right(weight, bias + 100);
+  expect_right(weight, {});
+  expect_right(weight.slice(0, 0, 4), {});
+  weight.neg_();
+  expect_right(weight, bias);
+  for (int i = 1; i < 4; ++i) expect_right(weight * i, bias);
+}
+
 TEST(Int8Weights, OutsideOfTheirScopeNothingChanges) {
   const at::Tensor x = at::randn({2, 8}), weight = at::randn({4, 8});
   Int8Weights weights;

@@ -39,21 +39,21 @@ struct Costs {
 };
 
 /// Estimates the costs. Measured on a Zen 4 (docs/benchmarks.md, "conv").
-Costs costs_of(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef padding) {
+Costs costs_of(const at::Tensor& x, const at::Tensor& weight, const ConvOptions& options) {
   constexpr double kTransform = 20, kWeight = 120;  // of a value, to or from a point
   Triple sides{1, 1, 1};
   for (int64_t side = 2; side < x.dim(); ++side) {
     const auto i = static_cast<std::size_t>(side);
     sides[i + 3 - static_cast<std::size_t>(x.dim())] =
-        x.size(side) + 2 * padding[i - 2] + 1 - weight.size(side);
+        x.size(side) + 2 * options.padding[i - 2] + 1 - weight.size(side);
   }
-  const Tiling tiling(x.size(0), sides, triple(padding, 0), is_flat(weight));
+  const Tiling tiling(x.size(0), sides, triple(options.padding, 0), is_flat(weight));
   const auto out = static_cast<double>(weight.size(0)), in = static_cast<double>(weight.size(1)),
              points = static_cast<double>(tiling.points()),
              tiles = static_cast<double>(tiling.tiles()),
              pixels = static_cast<double>(x.size(0) * sides[0] * sides[1] * sides[2]);
-  // What is prepared of constant weights does not count, so that it holds for any batch.
-  const double of_weights = ConstantWeights::active() != nullptr ? 0 : kWeight;
+  // What is prepared once and kept does not count, so that it holds for any batch.
+  const double of_weights = ConstantWeights::active(weight, options) != nullptr ? 0 : kWeight;
   return {pixels * static_cast<double>(weight.numel()),
           points * (tiles * (in * out + kTransform * (in + out)) + of_weights * in * out)};
 }
@@ -86,12 +86,14 @@ at::Tensor weight_points(const WinogradKernels& kernels,
 
 constexpr std::size_t kCacheBytes = 16'000'000;  // that are likely to be read again from a cache
 
-/// Convolves with a weight, or with the turned one that leads gradients back.
+/// Convolves with a weight, or with the turned one that leads gradients back. `kept` keeps what is
+/// prepared of the weight; null: nothing does.
 at::Tensor convolve(const at::Tensor& given,
                     const at::Tensor& weight,
                     bool is_turned,
                     const Triple& padding,
-                    const at::Tensor& bias) {
+                    const at::Tensor& bias,
+                    ConstantWeights* kept) {
   const WinogradKernels& kernels = *winograd_kernels();
   const at::Tensor x = given.contiguous(channels_last(given));
   const int64_t in = x.size(1), out = weight.size(is_turned ? 1 : 0);
@@ -109,9 +111,7 @@ at::Tensor convolve(const at::Tensor& given,
   const auto prepare = [&] {
     return weight_points(kernels, tiling, weights_of(weight, is_turned), in, out, panel);
   };
-  ConstantWeights* const constant = ConstantWeights::active();
-  const at::Tensor prepared =
-      constant != nullptr && !is_turned ? constant->get(weight, points, prepare) : prepare();
+  const at::Tensor prepared = kept != nullptr ? kept->get(weight, points, prepare) : prepare();
   const float* const of_weights = prepared.const_data_ptr<float>();
   const float* const shift = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   const PixelBoxes patches(input, tiling.patch_sizes());
@@ -163,7 +163,7 @@ bool uses_winograd(const at::Tensor& x, const at::Tensor& weight, const ConvOpti
   constexpr double kMargin = 1.15;
   const device::ConvAlgorithm algorithm = device::conv_algorithm();
   if (algorithm == device::ConvAlgorithm::direct || !fits(x, weight, options)) return false;
-  const auto [direct, winograd] = costs_of(x, weight, options.padding);
+  const auto [direct, winograd] = costs_of(x, weight, options);
   if (algorithm == device::ConvAlgorithm::automatic && kMargin * winograd > direct) return false;
   spared += direct - winograd;
   return true;
@@ -176,8 +176,13 @@ double spared_multiplications() {
 at::Tensor winograd(const at::Tensor& x,
                     const at::Tensor& weight,
                     const at::Tensor& bias,
-                    at::IntArrayRef padding) {
-  return convolve(x, weight, false, triple(padding, 0), bias.defined() ? bias.contiguous() : bias);
+                    const ConvOptions& options) {
+  return convolve(x,
+                  weight,
+                  false,
+                  triple(options.padding, 0),
+                  bias.defined() ? bias.contiguous() : bias,
+                  ConstantWeights::active(weight, options));
 }
 
 at::Tensor winograd_input_grad(const at::Tensor& grad,
@@ -188,7 +193,7 @@ at::Tensor winograd_input_grad(const at::Tensor& grad,
     int64_t& pixels = around[static_cast<std::size_t>(side + 3 - weight.dim())];
     pixels = weight.size(side) - 1 - pixels;
   }
-  return convolve(grad, weight, true, around, {});
+  return convolve(grad, weight, true, around, {}, nullptr);
 }
 
 }  // namespace cytra::ops::cpu

@@ -20,12 +20,12 @@ bool uses_winograd(const at::Tensor& x, const at::Tensor& weight, const ConvOpti
 double spared_multiplications();
 
 /// The convolution of tensors that uses_winograd() accepts.
-/// Shape: x (N,C,[D,]H,W), weight (K,C,[d,]3,3), bias (K) or undefined; padding of 0 or 1 per side
-/// -> (N,K,[D',]H',W') in x's memory format.
+/// Shape: x (N,C,[D,]H,W), weight (K,C,[d,]3,3), bias (K) or undefined -> (N,K,[D',]H',W') in x's
+/// memory format.
 at::Tensor winograd(const at::Tensor& x,
                     const at::Tensor& weight,
                     const at::Tensor& bias,
-                    at::IntArrayRef padding);
+                    const ConvOptions& options);
 
 /// The gradient of its input. Shape: grad (N,K,[D',]H',W') -> (N,C,[D,]H,W).
 at::Tensor winograd_input_grad(const at::Tensor& grad,
