@@ -21,6 +21,7 @@ task:
   x_key: noisy
   model: {_target_: DynUNet, filters: [8, 16, 32]}
   decoder: {_target_: RegressionDecoder}
+  inference_args: {roi_size: [32, 32]}
 data:
   transforms: {predict: [{_target_: LoadImaged, keys: [noisy], spatial_dims: 2}]}
 )",

@@ -1,6 +1,7 @@
 #include "inference/imported/nnunet.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -60,7 +61,7 @@ Node of_each_axis(const Node& configuration, const char* key, std::size_t axes, 
   const Node& node = configuration.at(key);
   const auto numbers = node.as<std::vector<double>>();
   if (numbers.size() == axes && std::all_of(numbers.begin(), numbers.end(), [&](double number) {
-        return number >= least && number <= kMost;
+        return number >= least && number <= kMost && (least < 1 || number == std::floor(number));
       }))
     return node;
   throw ConfigError(fmt::format("{}: {}: expected {} numbers from {} to {}, got {}",

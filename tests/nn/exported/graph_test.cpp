@@ -262,7 +262,7 @@ TEST(ExportedCalls, MutantsAreRefusedOrRun) {
     }
   }
   EXPECT_GT(refused, run);
-  EXPECT_GT(run, count);
+  EXPECT_GT(run, count / 2);
 }
 
 }  // namespace
