@@ -73,8 +73,10 @@ TEST(Onnx, RefusesValuesThatItsInputDoesNotHold) {
     at::Tensor image = at::zeros({1, 8, 8});
     image[0][3][3] = one.least;
     image[0][4][4] = one.most;
-    for (int pass = 0; pass < 2; ++pass)  // the second by the kept engine
-      EXPECT_TRUE(predictor.predict(image).equal(image)) << one.type;
+    for (int pass = 0; pass < 2; ++pass) {  // the second by the kept engine
+      // Windows are weighted sums, which round.
+      EXPECT_TRUE(predictor.predict(image).allclose(image, 1e-5)) << one.type;
+    }
     for (const float wrong : {0.5F,
                               -0.25F,
                               one.type < 6 ? one.least - 1 : -3e38F,
