@@ -14,8 +14,21 @@
 
 using namespace cytra;
 
+/// Every checkpoint holds it: `predict` and Predictor::load() make the network and prepare its
+/// images as it says.
+const config::Node settings = config::parse_yaml(R"(
+task:
+  x_key: noisy
+  model: {_target_: DynUNet, filters: [8, 16, 32]}
+  decoder: {_target_: RegressionDecoder}
+  inference_args: {roi_size: [32, 32]}
+data:
+  transforms: {predict: [{_target_: LoadImaged, keys: [noisy], spatial_dims: 2}]}
+)",
+                                                 "main.cpp");
+
 struct Denoising final : training::Task {
-  std::shared_ptr<nn::Model> network = make<nn::Model>("{_target_: DynUNet, filters: [8, 16, 32]}");
+  std::shared_ptr<nn::Model> network = make<nn::Model>(settings.at("task.model"));
   nn::Model& model() override { return *network; }
   at::Tensor training_step(const data::Batch& batch) override {
     return at::l1_loss((*network)(batch.at("noisy")), batch.at("clean"));
@@ -40,7 +53,7 @@ int main() try {
   const auto saver = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: checkpoints}");
   training::TrainerOptions options;
   options.max_epochs = 5;
-  training::Trainer trainer(options, task, *optimizer, *scheduler, {saver});
+  training::Trainer trainer(options, task, *optimizer, *scheduler, {saver}, {}, settings);
 
   const double before = trainer.evaluate(valid, "val").at("val/loss");
   trainer.fit(train, valid);

@@ -29,6 +29,7 @@
 namespace cytra::app {
 namespace {
 namespace fs = std::filesystem;
+using config::Node;
 
 /// All that `export_model` takes.
 struct ExportConfig : CommonConfig {
@@ -83,13 +84,37 @@ bool has_heads(const inference::LoadedModel& model) {
   return model.network && model.network->output_names().size() > 1;
 }
 
-/// Makes `batch` images whose sides are `count` times the smallest.
+/// Makes `batch` images whose sides are `count` times the divisor.
 at::Tensor example(const inference::LoadedModel& model, int64_t batch, int64_t count) {
   std::vector<int64_t> shape{batch, model.in_channels};
   const bool is_fixed = !model.fixed_window.empty();
   for (const int64_t side : is_fixed ? model.fixed_window : model.divisor)
     shape.push_back(is_fixed ? side : count * side);
   return at::rand(shape);
+}
+
+/// How many times the divisor sides must be, of powers of two: a network may have a least side.
+int64_t least_count(const inference::LoadedModel& model) {
+  constexpr int64_t kMost = 64;
+  for (int64_t count = 4;; count *= 2) {
+    try {
+      model.forward(example(model, 2, count));
+      return count;
+    } catch (const DataError&) {
+      if (count == kMost || !model.fixed_window.empty()) throw;
+    }
+  }
+}
+
+/// The configuration that a file of the network alone holds: whoever reads it does not know which
+/// sides the network takes.
+Node config_of_network(const inference::LoadedModel& model) {
+  Node config = model.config;
+  const bool is_fixed = !model.fixed_window.empty();
+  config.find("task.model")
+      ->set(is_fixed ? "sides" : "divisor",
+            Node::make_list(is_fixed ? model.fixed_window : model.divisor));
+  return config;
 }
 
 /// The largest difference of the outputs, and the largest value.
@@ -119,13 +144,14 @@ std::string torchscript_of(const inference::LoadedModel& model,
                       ": it can be run, but not exported; expected weights of a network that is "
                       "registered here, or TorchScript");
   }
-  const at::Tensor first = example(model, 2, 4);
+  const int64_t count = least_count(model);
+  const at::Tensor first = example(model, 2, count);
   const auto single = [&](const at::Tensor& image) { return forward(image)[0]; };
   std::string bytes = is_int8
                           ? exporting::to_int8_torchscript(single, first, metadata)
                           : exporting::to_torchscript(exporting::Forward(forward), first, metadata);
   // A trace holds the operations of one run: it must be right for other images, too.
-  const at::Tensor other = example(model, 1, 6);
+  const at::Tensor other = example(model, 1, count + count / 2);
   const std::vector<at::Tensor> expected = forward(other);
   std::vector<at::Tensor> got;
   try {
@@ -245,10 +271,13 @@ int export_model(cli::Run run, const ExportConfig& config) {
                     "expected another file",
                     config.output));
   }
-  const Metadata metadata{{"format", "pt"},
-                          {"cytra_version", version()},
-                          {nn::kFormatKey, fmt::to_string(nn::kCheckpointFormat)},
-                          {"config", config::to_yaml(trained.config)}};
+  const Metadata metadata{
+      {"format", "pt"},
+      {"cytra_version", version()},
+      {nn::kFormatKey, fmt::to_string(nn::kCheckpointFormat)},
+      {"config",
+       config::to_yaml(config.format == "safetensors" ? trained.config
+                                                      : config_of_network(trained))}};
   write_model(config, trained, metadata);
   log::info("{}: {} as {}",
             path,

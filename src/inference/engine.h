@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
 #include "base/tensor_fwd.h"

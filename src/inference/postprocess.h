@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "base/tensor_fwd.h"
 #include "config/registry.h"
 #include "io/image.h"

@@ -52,6 +52,14 @@ LoadedModel load_network(const std::string& path, config::Node config, bool is_o
   LoadedModel loaded;
   loaded.path = path;
   loaded.config = std::move(config);
+  if (!loaded.config.has("task.model")) {
+    throw ConfigError(fmt::format(
+        "{}: its configuration has no task.model, so nothing says which network the weights are "
+        "of; expected checkpoint.config=YAML with {{task: {{model: {{_target_: ...}}, x_key: "
+        "...}}, "
+        "data: {{transforms: ...}}}}; a Trainer in C++ writes what it is given as `config`",
+        path));
+  }
   config::Node model = loaded.config.at("task.model");
   // The weights that the training began with may be gone; the checkpoint has all weights.
   if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());

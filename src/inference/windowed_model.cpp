@@ -202,9 +202,6 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
       model.divisor,
       decoder->gives_labels() && decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax,
       form == "variance");
-  std::vector<int64_t> shape{1, model.in_channels};
-  for (const int64_t side : model.fixed_window.empty() ? model.divisor : model.fixed_window)
-    shape.push_back(model.fixed_window.empty() ? (31 / side + 2) * side : side);
   const c10::InferenceMode inference_mode;
   const auto first = [&](const at::Tensor& windows) {
     if (samples == 0) return model.forward(windows).at(0);
@@ -216,11 +213,24 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
         "some (model.dropout)",
         samples));
   };
+  const auto cost = [&] {
+    const bool is_fixed = !model.fixed_window.empty();
+    for (int64_t least = 31;; least *= 2) {  // an exported network may say a larger one
+      std::vector<int64_t> shape{1, model.in_channels};
+      for (const int64_t side : is_fixed ? model.fixed_window : model.divisor)
+        shape.push_back(is_fixed ? side : (least / side + 2) * side);
+      try {
+        return measure_cost(first, at::zeros(shape, at::device(device)));
+      } catch (const DataError&) {
+        if (is_fixed || least > 400) throw;
+      }
+    }
+  };
   const Node* at_once = options.inference_args.find_direct("sw_batch_size");
   planner_ = {window_options(model.config, options.inference_args),
               model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
               budget_ && (at_once == nullptr || at_once->is_null()),
-              measure_cost(first, at::zeros(shape, at::device(device))),
+              cost(),
               model.divisor,
               &finish,
               model.in_channels};

@@ -86,12 +86,12 @@ Node architecture_of_old(const Node& configuration) {
   const auto name = configuration.get<std::string>("UNet_class_name");
   const Node& blocks = configuration.at("n_conv_per_stage_encoder");
   const auto dims = configuration.at("patch_size").list.size();
-  const auto most = configuration.get<int64_t>("unet_max_num_features");
+  const auto most = std::min<int64_t>(configuration.get<int64_t>("unet_max_num_features"), 1 << 20);
   Sizes features;
+  auto wide = configuration.get<int64_t>("UNet_base_num_features");
   for (std::size_t stage = 0; stage < blocks.list.size(); ++stage) {
-    const auto wide = configuration.get<int64_t>("UNet_base_num_features")
-                      << std::min<std::size_t>(stage, 20);
-    features.push_back(std::min(wide, most));
+    features.push_back(wide = std::min(wide, most));
+    if (wide > 0 && wide < most) wide *= 2;
   }
   Node affine = Node::make_map(), arguments = Node::make_map(), architecture = Node::make_map();
   affine.set("eps", Node::make_real(1e-5));

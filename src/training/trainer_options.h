@@ -1,4 +1,5 @@
 #pragma once
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,12 +41,11 @@ struct TrainerOptions : device::DeviceOptions {
   std::optional<int64_t> check_val_every_n_epoch = 1, steps_per_epoch;
   int64_t accumulate_grad_batches = 1, log_every_n_steps = 10, num_nodes = 1;
   Devices devices;  // of each machine
-  std::string strategy = "auto";
   bool sync_batchnorm = false;
   double process_timeout_s = 1800;  // of `process_timeout`
   std::optional<double> gradient_clip_val;
   double gradient_clip_norm_type = 2;  // p, infinity too
-  std::string gradient_clip_algorithm = "norm", precision = "32";
+  std::string gradient_clip_algorithm = "norm", precision = "32", strategy = "auto";
   /// What happens when the loss or gradients are not finite; their step is never applied.
   ///   stop: end the run;  dump: end it after writing the batch and the state before it;
   ///   skip: go on with the next batch, unless it happens 100 times in a row.

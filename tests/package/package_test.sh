@@ -52,6 +52,9 @@ predicts/predict_folder trained/checkpoints/last.ckpt raws library >library.txt
 "$here/bin/predict" checkpoint.ckpt_path=trained/checkpoints/last.ckpt data.path=raws paths.output_dir=program \
   predict.measurements=true predict.contours=geojson trainer.accelerator=auto inference_args=null >/dev/null 2>&1
 [[ $(wc -l <library.txt) == 12 ]] || fail 'the example did not write four files for each image'
+# The program's own training is predicted, too.
+"$here/bin/predict" "checkpoint.ckpt_path=$(awk -F ': ' '$1 == "best checkpoint" { print $2 }' results.txt)" data.path=raws \
+  paths.output_dir=own >/dev/null 2>own.txt || fail "the example's checkpoint is not predicted: $(tail -n 1 own.txt)"
 for file in library/*; do cmp "$file" "program/${file#*/}"; done
 
 # A program whose threads share a model.

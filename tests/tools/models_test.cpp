@@ -92,6 +92,35 @@ TEST(ModelsOfOthers, AreExported) {
   }
 }
 
+/// What Cytra writes of a network of one's own it reads back: one with a least side, too.
+TEST(ModelsOfOthers, AnExportedNetworkIsPredictedFromEachFormat) {
+  const test::TmpDir dir;
+  const auto at = [&](const std::string& name) { return dir / name; };
+  EXPECT_EQ(shell("\"$BIN/generate_samples\" --train 2 --valid 1 --test 1 --size 64 --output '" +
+                  at("samples") + "'")
+                .code,
+            0);
+  const std::string image = at("samples") + "/images/test_0000_raw.ome.tif";
+  for (const char* network : {"sides/strided_2", "sides/least_4", "sides/pooled_8"}) {
+    SCOPED_TRACE(network);
+    const Outcome trained =
+        shell("\"$BIN/train\" experiment=im2im/segmentation model=exported 'model.file=" +
+              std::string(CYTRA_SOURCE_DIR) + "/tests/golden/exported/" + network +
+              ".pt2' trainer.accelerator=cpu trainer.max_steps=1 'patch_shape=[48,48]' "
+              "'data.path=" +
+              at("samples") + "' 'paths.output_dir=" + at("run") + "'");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const std::string checkpoint = at("run") + "/checkpoints/last.ckpt";
+    const std::vector<float> expected = logits_of(checkpoint, image);
+    for (const std::string format : {"torchscript", "onnx", "safetensors"}) {
+      const Outcome exported = shell("\"$BIN/export_model\" 'checkpoint.ckpt_path=" + checkpoint +
+                                     "' format=" + format + " 'output=" + at("net") + "'");
+      ASSERT_EQ(exported.code, 0) << format << exported.err;
+      EXPECT_LT(largest_difference(logits_of(at("net"), image), expected), 1e-5) << format;
+    }
+  }
+}
+
 /// What `bioimageio test` says of such packages: tests/golden/check_bioimageio.py.
 TEST(ModelsOfOthers, APackageIsReadAndWritten) {
   const test::TmpDir dir;

@@ -1,5 +1,7 @@
 #include "inference/imported/complete.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -46,7 +48,8 @@ class Trial {
     tried_ = fmt::format("({})", fmt::join(shape, ","));
     try {
       const c10::InferenceMode inference_mode;
-      const std::vector<at::Tensor> outputs = forward_(at::rand(shape));
+      // Whole numbers, as an input of integers takes them.
+      const std::vector<at::Tensor> outputs = forward_(at::ones(shape));
       if (outputs.empty()) throw DataError("it returns nothing");
       const at::Tensor& first = outputs[0];
       bool is_same = first.dim() == static_cast<int64_t>(shape.size()) && first.size(0) == 1;
@@ -71,6 +74,22 @@ class Trial {
   int64_t channels_, out_channels_ = 0;
   std::string tried_, said_;
 };
+
+/// The positive numbers of a key, one for each side or one for all; empty: it is not given.
+/// Throws: ConfigError for others.
+Sides sides_in(const Node& config, const char* key, std::size_t dims) {
+  const Node* given = config.find(key);
+  if (given == nullptr || given->is_null()) return {};
+  Sides sides =
+      given->kind == config::Kind::integer ? Sides{given->as<int64_t>()} : given->as<Sides>();
+  if (sides.size() == 1) sides.resize(dims, sides[0]);
+  constexpr int64_t kMostSide = 4096;
+  const bool fits = std::all_of(
+      sides.begin(), sides.end(), [](int64_t side) { return side >= 1 && side <= kMostSide; });
+  if (sides.size() == dims && fits) return sides;
+  throw ConfigError(fmt::format(
+      "{}: {}: expected {} numbers from 1 to {}", given->where(), key, dims, kMostSide));
+}
 
 /// The window where none is given: a size that a GPU of 8 GB and a CPU can compute, in multiples
 /// of `divisor`.
@@ -119,25 +138,28 @@ LoadedModel complete(const std::string& path,
   }
   const auto dims = static_cast<std::size_t>(model.spatial_dims);
   Trial trial(imported.forward, model.in_channels);
-  nn::Fitting fitting;
-  if (const Node* given = model.config.find("task.model.divisor"); given != nullptr) {
-    fitting.divisor = given->as<Sides>();
-    if (fitting.divisor.size() == 1) fitting.divisor.resize(dims, fitting.divisor[0]);
-  } else if (!imported.divisor.empty()) {
-    fitting.divisor = imported.divisor;
-  } else if (!imported.window.empty()) {
-    fitting = {imported.window, true};
-  } else {
-    fitting = nn::find_divisor(dims, [&](const Sides& sides) { return trial.fits(sides); });
+  const auto fits = [&](const Sides& sides) { return trial.fits(sides); };
+  Sides only = sides_in(model.config, "task.model.sides", dims),
+        divisor = sides_in(model.config, "task.model.divisor", dims);
+  if (divisor.empty()) divisor = imported.divisor;
+  if (only.empty() && divisor.empty()) only = imported.window;
+  nn::Fitting fitting = !only.empty()      ? nn::Fitting{only, true}
+                        : !divisor.empty() ? nn::fit_divisor(divisor, fits)
+                                           : nn::find_divisor(dims, fits);
+  if (only.empty() && (fitting.divisor.empty() || fitting.is_fixed)) {
+    const auto roi = model.config.get<Sides>("task.inference_args.roi_size", {});
+    const bool is_said = roi.size() == dims && *std::min_element(roi.begin(), roi.end()) > 0;
+    if (is_said && fits(roi)) fitting = {roi, true};
   }
   if (fitting.divisor.size() != dims ||
       (trial.out_channels() == 0 && !trial.fits(fitting.divisor))) {
     throw DataError(
-        fmt::format("{}: it fails for windows {}; say what it takes as "
-                    "task.model.{{in_channels, spatial_dims, divisor}} in a YAML file, "
-                    "and checkpoint.config which",
+        fmt::format("{}: it fails for windows {}; say what it takes in a YAML file, and "
+                    "checkpoint.config which: the only sides as task.model.sides: [{}], or "
+                    "task.model.{{in_channels, spatial_dims, divisor}}",
                     path,
-                    trial.failure()));
+                    trial.failure(),
+                    dims == 3 ? "64, 128, 128" : "320, 320"));
   }
   model.out_channels = trial.out_channels();
   model.divisor = fitting.divisor;

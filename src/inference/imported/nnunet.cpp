@@ -1,6 +1,7 @@
 #include "inference/imported/nnunet.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -54,12 +55,30 @@ std::string configuration_of(const fs::path& folder, const Node& plans) {
       known.empty() ? "2d" : known[0]));
 }
 
+/// The configuration's list of a number for each axis. Throws: ConfigError for anything else.
+Node of_each_axis(const Node& configuration, const char* key, std::size_t axes, double least) {
+  constexpr double kMost = 8192;
+  const Node& node = configuration.at(key);
+  const auto numbers = node.as<std::vector<double>>();
+  if (numbers.size() == axes && std::all_of(numbers.begin(), numbers.end(), [&](double number) {
+        return number >= least && number <= kMost && (least < 1 || number == std::floor(number));
+      }))
+    return node;
+  throw ConfigError(fmt::format("{}: {}: expected {} numbers from {} to {}, got {}",
+                                node.where(),
+                                key,
+                                axes,
+                                least,
+                                kMost,
+                                printable(config::to_json(node))));
+}
+
 /// The value of each axis of the image, from values in the network's order.
 Node turned_back(const Node& values, const std::vector<int64_t>& order) {
   if (order.empty()) return values;
   Node turned = values;
   for (std::size_t i = 0; i < order.size(); ++i)
-    turned.list[static_cast<std::size_t>(order[i])] = values.list.at(i);
+    turned.list.at(static_cast<std::size_t>(order[i])) = values.list.at(i);
   return turned;
 }
 
@@ -127,11 +146,12 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   if (!is_planar && order != sorted) file.order = order;
 
   Node args = Node::make_map();
-  args.set("roi_size", turned_back(configuration.at("patch_size"), file.order));
+  const std::size_t axes = is_planar ? 2 : 3;
+  args.set("roi_size", turned_back(of_each_axis(configuration, "patch_size", axes, 1), file.order));
   args.set("overlap", Node::make_real(0.5));
   args.set("mode", Node::make_string("nnunet"));
   args.set("spacing", Node::make_string("even"));
-  Node spacing = configuration.at("spacing");
+  Node spacing = of_each_axis(configuration, "spacing", axes, 1e-6);
   if (is_planar && !are_planes) {  // planes of volumes, across the network's first axis
     if (order[1] > order[2])
       throw ConfigError(plans_file + ": transpose_forward, expected planes that are not turned");

@@ -5,12 +5,14 @@
 
 #include <ATen/ATen.h>
 
+#include "base/warn_once.h"
 #include "inference/imported/complete.h"
 #include "inference/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 #include "io/weights/archive.h"
 #include "nn/script/load.h"
+#include "nn/script/modes.h"
 
 namespace cytra::inference {
 namespace jit = torch::jit;
@@ -30,6 +32,7 @@ std::string fingerprint_of_file(const std::string& path) {
 ImportedModel open_torchscript(const std::string& path) {
   nn::ExtraFiles files{{"config", ""}};
   jit::Module module = nn::load_torchscript(path, files);
+  for (const std::string& remark : nn::end_training_modes(module)) warn_once(path + ": " + remark);
 
   ImportedModel imported;
   if (const at::Tensor kernel = nn::first_kernel(module); kernel.defined()) {
@@ -60,6 +63,7 @@ ImportedModel open_torchscript(const std::string& path) {
     if (device == placed->device) return;
     nn::ExtraFiles none;
     *placed = {nn::load_torchscript(path, none, device), device};
+    nn::end_training_modes(placed->module);
   };
   return imported;
 }

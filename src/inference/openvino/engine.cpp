@@ -1,7 +1,9 @@
 // Runs models on a CPU by Intel's OpenVINO.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <sstream>
 
@@ -184,6 +186,37 @@ ov::CompiledModel compile(const std::shared_ptr<ov::Model>& model,
   }
 }
 
+/// Throws: DataError for a value that a network's own type of input does not hold: conversion
+/// would cut its fraction or wrap it.
+void expect_values_of(const std::string& type, const at::Tensor& input) {
+  static const std::map<std::string, std::pair<double, double>> kRanges{
+      {"boolean", {0, 1}},
+      {"u8", {0, 255}},
+      {"i8", {-128, 127}},
+      {"u16", {0, 65535}},
+      {"i16", {-32768, 32767}},
+      {"u32", {0, 0xFFFFFFFFU}},
+      {"i32", {-0x1p31, 0x1p31 - 1}},
+      {"u64", {0, 0x1p63}},
+      {"i64", {-0x1p62, 0x1p62}}};
+  const auto range = kRanges.find(type);
+  if (range == kRanges.end()) return;
+  const auto [least, most] = range->second;
+  const auto* const first = static_cast<const float*>(input.const_data_ptr());
+  const auto* const end = first + input.numel();
+  const auto* const found = std::find_if(first, end, [&, least = least, most = most](float value) {
+    return !(value >= least && value <= most && value == std::trunc(value));
+  });
+  if (found == end) return;
+  throw DataError(fmt::format(
+      "the network takes {}, whole numbers from {:.12g} to {:.12g}, and the image has, as its "
+      "transforms prepared it, {:.6g}",
+      type,
+      least,
+      most,
+      *found));
+}
+
 class OpenVino final : public FixedEngine {
  public:
   explicit OpenVino(const OpenVinoTask& task)
@@ -201,6 +234,8 @@ class OpenVino final : public FixedEngine {
       compiled_ = compile(model, element_, at_once_);
     }
     count_ = static_cast<int64_t>(compiled_.input().get_shape().at(0));
+    for (const std::string& name : compiled_.input().get_names())
+      if (starts_with(name, kInputType)) input_type_ = name.substr(kInputType.size());
     for (const auto& output : compiled_.outputs()) {
       if (output.get_partial_shape().is_dynamic())
         throw EngineUnfit("OpenVINO can't tell the size of the model's outputs", false);
@@ -214,6 +249,7 @@ class OpenVino final : public FixedEngine {
   std::vector<Tensor> run(const Tensor& windows) override {
     const int64_t given = windows.size(0), whole = (given + count_ - 1) / count_ * count_;
     at::Tensor input = windows.to(at::kFloat).contiguous();
+    expect_values_of(input_type_, input);
     if (whole > given) {
       std::vector<int64_t> more = windows.sizes().vec();
       more[0] = whole - given;
@@ -284,6 +320,7 @@ class OpenVino final : public FixedEngine {
   std::vector<std::vector<int64_t>> shapes_;
   std::mutex mutex_;
   std::vector<ov::InferRequest> idle_;
+  std::string input_type_;  // of an ONNX file
 };
 
 void write_ir(const std::shared_ptr<ov::Model>& model, const std::string& path) {

@@ -2,6 +2,7 @@
 #include "inference/openvino/onnx_model.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <openvino/core/preprocess/pre_post_process.hpp>
@@ -13,10 +14,27 @@
 namespace cytra::inference {
 namespace {
 
+/// Whether a tensor's values lie in another file, which OpenVINO would look for in the working
+/// folder: TensorProto.external_data (field 13) has an entry of the key `location`.
+bool has_external_data(std::string_view onnx) {
+  constexpr std::string_view kEntry = "\x0A\x08location\x12";
+  constexpr char kField = 13 << 3 | 2;  // then the entry's length, in one byte or two
+  for (std::size_t at = onnx.find(kEntry); at != std::string_view::npos;
+       at = onnx.find(kEntry, at + 1))
+    if (at > 2 && (onnx[at - 2] == kField || onnx[at - 3] == kField)) return true;
+  return false;
+}
+
 std::shared_ptr<ov::Model> read_any_onnx(ov::Core& core, const std::string& onnx) {
+  if (has_external_data(onnx)) {
+    throw EngineUnfit(
+        "it has weights in other files (external data), expected all in one: "
+        "onnx.save(onnx.load(\"model.onnx\"), \"whole.onnx\")",
+        false);
+  }
   std::shared_ptr<ov::Model> model;
   try {
-    model = core.read_model(onnx, ov::Tensor());  // from memory: it can name no other file
+    model = core.read_model(onnx, ov::Tensor());
   } catch (const std::exception& error) {
     throw EngineUnfit("OpenVINO can't read it: " + brief_openvino(error.what()), false);
   }
@@ -50,6 +68,7 @@ std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
   }
   try {
     model->reshape(own);
+    model->input().add_names({kInputType + model->input().get_element_type().get_type_name()});
     ov::preprocess::PrePostProcessor ends(model);
     ends.input().tensor().set_element_type(ov::element::f32);
     for (std::size_t i = 0; i < model->outputs().size(); ++i)

@@ -9,6 +9,9 @@
 
 namespace cytra::inference {
 
+/// Begins the name of the input that tells the type that the file says it has; ours is float32.
+inline const std::string kInputType = "cytra input type: ";
+
 /// Makes OpenVINO's model of a file's bytes for windows of `shape`; what the file says itself
 /// (a batch of 1) stays. Throws: EngineUnfit.
 std::shared_ptr<ov::Model> read_onnx(ov::Core& core,

@@ -35,6 +35,7 @@ class ExportedCompiler {
     for (std::size_t i = 0; i < calls_.size(); ++i) add(i);
     register_rest();
     for (const io::ExportedOutput& output : graph_.outputs) add_output(output);
+    if (to_.results_.empty()) throw DataError("forward() gives no tensor");
     note_last_reads();
     for (std::size_t i = 0; i < to_.initial_.size(); ++i)
       to_.memory_.push_back(memory_->of(static_cast<int>(i)));
@@ -116,7 +117,7 @@ class ExportedCompiler {
         if (starts_with(call.target, "torch.ops.aten.sym_constrain_range") ||
             starts_with(call.target, "torch.ops.aten._assert_tensor_metadata"))
           continue;
-        if (is_symbol_function(call.target)) {
+        if (symbol_inputs(call.target) > 0) {
           for (const io::ExportedArgument& input : call.inputs)
             if (input.kind == io::ExportedArgument::Kind::value) note(input.text);
         } else {
@@ -170,17 +171,58 @@ class ExportedCompiler {
 
   // --- which layer or operation a call becomes -------------------------------------------------
 
+  /// What our form of an operator is made by, and the arguments that it reads: tensors, which the
+  /// others may be or not. Sizes that only an image tells are checked by src/ops, as it runs.
+  struct OwnForm {
+    bool (ExportedCompiler::*add)(Call& call);
+    std::vector<const char*> tensors, others;
+  };
+  /// The operators that have a form of ours: none is made but for a row of this table.
+  static const std::map<std::string, OwnForm>& own_forms() {
+    using C = ExportedCompiler;
+    static const std::map<std::string, OwnForm> all = [] {
+      std::map<std::string, OwnForm> forms{{"add_", {&C::drop_count, {"self"}, {}}}};
+      for (const char* name : {"conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"})
+        forms[name] = {&C::add_convolution, {"input", "weight"}, {"bias"}};
+      for (const char* name : {"batch_norm", "instance_norm"})
+        forms[name] = {&C::add_norm, {"input"}, {"weight", "bias", "running_mean", "running_var"}};
+      for (const char* name : {"group_norm", "layer_norm"})
+        forms[name] = {&C::add_norm, {"input"}, {"weight", "bias"}};
+      for (const char* name : {"dropout", "feature_dropout"}) {
+        forms[name] = {&C::add_dropout, {"input"}, {}};
+        forms[std::string(name) + "_"] = {&C::add_dropout, {"self"}, {}};
+      }
+      for (const char* name : {"bernoulli", "bernoulli_"})
+        forms[name] = {&C::add_noise, {"self"}, {}};
+      for (const char* name : {"relu", "silu", "leaky_relu", "elu", "gelu"})
+        for (const char* in_place : {"", "_"})
+          forms[std::string(name) + in_place] = {&C::add_activation, {"self"}, {}};
+      return forms;
+    }();
+    return all;
+  }
+  /// Throws: DataError for a number where a tensor is read, which has no place among the values.
+  static void expect_operands(const OperatorCall& op, const OwnForm& form) {
+    const auto expect = [&](const char* name, bool may_be_none) {
+      const ArgumentSource& source = op.argument(name);
+      if (source.value >= 0 || (may_be_none && source.is_constant() && source.constant.isNone()))
+        return;
+      throw DataError(fmt::format("its argument '{}' is no tensor of the graph", name));
+    };
+    for (const char* name : form.tensors) expect(name, false);
+    for (const char* name : form.others) expect(name, true);
+  }
+
   void add(std::size_t index) {
     Call& call = calls_[index];
     if (call.is_done) return;
     try {
       if (!call.op) return add_symbol(call);
-      if (drop_count(call)) return;
+      const auto own = own_forms().find(call.op->short_name());
+      if (own != own_forms().end()) expect_operands(*call.op, own->second);
       keep_norms_whole(call);
-      if (add_convolution(call) || add_norm(call) || add_dropout(call) || add_noise(call) ||
-          add_activation(call) || add_power_iteration(call))
-        return;
-      add_operator(call);
+      if (own != own_forms().end() && (this->*own->second.add)(call)) return;
+      if (!add_power_iteration(call)) add_operator(call);
     } catch (const DataError& error) {
       refuse_call(*call.source, error.what());
     }
@@ -188,8 +230,10 @@ class ExportedCompiler {
 
   /// The number that a value has now: an operation in place may have become one that makes another.
   int now(int number) const {
-    const auto found = replaced_.find(number);
-    return found == replaced_.end() ? number : now(found->second);
+    for (auto found = replaced_.find(number); found != replaced_.end();
+         found = replaced_.find(number))
+      number = found->second;
+    return number;
   }
   /// The tensor of the file that a value is; null: it is computed.
   const Tensor* tensor_at(int number) const {
@@ -228,6 +272,8 @@ class ExportedCompiler {
       sources.push_back(std::move(source));
     }
     if (call.writes.size() != 1 || call.writes[0] < 0) throw DataError("it gives no number");
+    if (const std::size_t inputs = symbol_inputs(call.source->target); sources.size() != inputs)
+      throw DataError(fmt::format("it is given {} numbers, expected {}", sources.size(), inputs));
     push(
         call,
         [sources, function = call.source->target, to = call.writes[0]](Values& values,
@@ -244,8 +290,7 @@ class ExportedCompiler {
   }
 
   /// A batch norm's count of batches, which the layer does itself, and evaluation does not.
-  bool drop_count(const Call& call) {
-    if (call.op->short_name() != "add_" || call.op->value("self") < 0) return false;
+  bool drop_count(Call& call) {
     const int self = now(call.op->value("self"));
     const Tensor* const buffer = tensor_at(self);
     if (buffer == nullptr || buffer->kind != Input::Kind::buffer ||
@@ -310,13 +355,10 @@ class ExportedCompiler {
     return values;
   }
 
-  bool add_convolution(const Call& call) {
-    static const std::map<std::string, std::size_t> known{
-        {"conv2d", 2}, {"conv3d", 3}, {"conv_transpose2d", 2}, {"conv_transpose3d", 3}};
+  bool add_convolution(Call& call) {
     const OperatorCall& op = *call.op;
-    const auto dims = known.find(op.short_name());
-    if (dims == known.end() || op.overload() == "padding") return false;
-    const std::size_t count = dims->second;
+    if (op.overload() == "padding") return false;
+    const std::size_t count = op.short_name().find("3d") == std::string::npos ? 2 : 3;
     const bool transposed = starts_with(op.short_name(), "conv_transpose");
     const auto stride = op.whole_numbers("stride", count);
     const auto padding = op.whole_numbers("padding", count);
@@ -325,8 +367,7 @@ class ExportedCompiler {
         transposed ? op.whole_numbers("output_padding", count) : Sizes(count, 0);
     const auto groups = op.whole("groups");
     const int x = op.value("input"), w = op.value("weight"), b = op.value("bias");
-    if (!stride || !padding || !dilation || !output_padding || !groups || x < 0 || w < 0)
-      return false;
+    if (!stride || !padding || !dilation || !output_padding || !groups) return false;
     if (auto layer = convolution_layer(
             call,
             {{}, *stride, b >= 0, transposed, *padding, *groups, {}, *output_padding, *dilation})) {
@@ -365,9 +406,11 @@ class ExportedCompiler {
     if (b >= 0 && (parameter_name(b, "bias") != name || !is_read_by(b, call.op->short_name())))
       return nullptr;
     const at::Tensor weight = values_of(tensors_.at(w));
-    if (weight.dim() != static_cast<int64_t>(options.stride.size()) + 2 || options.groups < 1)
-      throw DataError("its weights have another number of dimensions");
+    if (weight.dim() != static_cast<int64_t>(options.stride.size()) + 2 || weight.numel() == 0 ||
+        options.groups < 1)
+      throw DataError("its weights have no values, or another number of dimensions");
     options.kernel = weight.sizes().slice(2).vec();
+    if (options.groups > weight.size(0)) throw DataError("it has more groups than channels");
     const int64_t in = options.transposed ? weight.size(0) : weight.size(1) * options.groups;
     const int64_t out = options.transposed ? weight.size(1) * options.groups : weight.size(0);
     if (b >= 0 && values_of(tensors_.at(b)).numel() != out)
@@ -442,13 +485,10 @@ class ExportedCompiler {
   }
 
   bool add_norm(Call& call) {
-    static const std::set<std::string> kNorms{
-        "batch_norm", "instance_norm", "group_norm", "layer_norm"};
     const OperatorCall& op = *call.op;
-    if (kNorms.count(op.short_name()) == 0) return false;
     const int x = op.value("input");
     const auto eps = op.real("eps");
-    if (!eps || x < 0) return false;
+    if (!eps) return false;
     Normalise normalise = norm_of(call, *eps);
     if (!normalise) {
       if (takes_batch_statistics(call))
@@ -495,7 +535,9 @@ class ExportedCompiler {
     const int mean = op.value("running_mean"), variance = op.value("running_var");
     const int w = op.value("weight"), b = op.value("bias");
     const auto momentum = op.real("momentum");
-    if (!takes_batch_statistics(call) || !momentum || (w < 0) != (b < 0)) return nullptr;
+    if (!takes_batch_statistics(call) || !momentum || (w < 0) != (b < 0) ||
+        (mean < 0) != (variance < 0))
+      return nullptr;
     const int first = mean >= 0 ? mean : w;
     const auto name = first < 0 ? std::optional(fmt::format("batch_norm_{}", batch_norms_++))
                                 : parameter_name(first, mean >= 0 ? "running_mean" : "weight");
@@ -531,9 +573,8 @@ class ExportedCompiler {
 
   bool add_dropout(Call& call) {
     const OperatorCall& op = *call.op;
-    const std::string name = op.short_name();
-    const bool of_channels = starts_with(name, "feature_dropout");
-    if ((!of_channels && !starts_with(name, "dropout")) || !follows(call)) return false;
+    const bool of_channels = starts_with(op.short_name(), "feature_dropout");
+    if (!follows(call)) return false;
     const auto p = op.real("p");
     if (!p) return false;
     const int x = first_value(op);  // `input`, in place `self`
@@ -542,7 +583,7 @@ class ExportedCompiler {
       return true;
     }
     if (!(*p > 0 && *p <= 1)) throw DataError("a dropout of another share than 0 to 1");
-    to_.random_parts_.insert(name);
+    to_.random_parts_.insert(op.short_name());
     const std::string at_name = fmt::format("dropout_{}", dropouts_++);
     auto layer =
         layer_at<Dropout>(at_name, "", [&] { return std::make_shared<Dropout>(*p, of_channels); });
@@ -567,11 +608,10 @@ class ExportedCompiler {
   /// bernoulli_(p) and bernoulli(x, p): p in evaluation.
   bool add_noise(Call& call) {
     const OperatorCall& op = *call.op;
-    if ((op.short_name() != "bernoulli_" || op.overload() != "float") &&
-        (op.short_name() != "bernoulli" || op.overload() != "p"))
-      return false;
+    if (op.overload() != (op.changes_first() ? "float" : "p")) return false;
     const auto p = op.real("p");
     if (!p) return false;
+    if (!(*p >= 0 && *p <= 1)) throw DataError("noise of another share than 0 to 1");
     const int x = op.value("self"), to = call.writes.at(0);
     to_.random_parts_.insert(op.short_name());
     push(
@@ -592,7 +632,7 @@ class ExportedCompiler {
   }
 
   /// An activation of a result that nothing else needs: in its memory where the derivative allows.
-  bool add_activation(const Call& call) {
+  bool add_activation(Call& call) {
     if (call.reads.size() != 1 || call.writes.size() != 1) return false;
     const auto activation = activation_of(*call.op);
     if (!activation) return false;
@@ -644,7 +684,7 @@ class ExportedCompiler {
   /// A step of spectral_norm's power iteration, which changes its buffers in training alone.
   bool add_power_iteration(const Call& call) {
     OperatorCall op = *call.op;
-    if (!op.has("out") || op.value("out") < 0) return false;
+    if (!op.has("out") || op.value("out") < 0 || call.writes.at(0) < 0) return false;
     const int out = op.value("out"), to = call.writes.at(0);
     const bool is_of_iteration =
         std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& tensor) {

@@ -37,15 +37,14 @@ ExportedFile::ExportedFile(const std::string& path) {
   if (!is_safetensors(path)) refuse_file(path);
   const io::SafetensorsFile file(path);
   const auto reading = file.reading();
-  const std::string own = std::string("model.") + kGraphModule;
-  const auto saved = file.tensors().find(own + "graph");
-  if (saved == file.tensors().end()) {
-    refuse_file(path);
-  }
+  const std::string graph_name = std::string(kGraphModule) + "graph";
+  const std::string front = file.tensors().count("model." + graph_name) > 0 ? "model." : "";
+  const auto saved = file.tensors().find(front + graph_name);  // without: export_model's
+  if (saved == file.tensors().end()) refuse_file(path);
   text.assign(static_cast<const char*>(saved->second.data), saved->second.bytes);
   graph = io::read_exported_graph(path, text);
   for (const auto& [name, view] : file.tensors()) {
-    if (starts_with(name, "model.")) tensors[name.substr(6)] = tensor_of(view, name);
+    if (starts_with(name, front)) tensors[name.substr(front.size())] = tensor_of(view, name);
   }
   reading.check();
 }

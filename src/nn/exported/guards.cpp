@@ -5,6 +5,8 @@
 #include <limits>
 #include <string_view>
 
+#include "base/strings.h"
+
 namespace cytra::nn {
 namespace {
 
@@ -193,6 +195,22 @@ class GuardReader {
 };
 
 }  // namespace
+
+int64_t factor_of(const std::string& expression, int64_t most) {
+  constexpr std::string_view kBegin = "Mul(Integer(";
+  if (!starts_with(expression, kBegin)) return 1;
+  int64_t factor = 0;
+  for (std::size_t i = kBegin.size(); i < expression.size() && is_digit(expression[i]); ++i)
+    factor = std::min<int64_t>(factor * 10 + expression[i] - '0', most);
+  return std::max<int64_t>(factor, 1);
+}
+
+std::string symbol_in(const std::string& expression) {
+  const std::size_t begin = expression.find("Symbol('");
+  if (begin == std::string::npos) return "";
+  const std::size_t end = expression.find('\'', begin + 8);
+  return end == std::string::npos ? "" : expression.substr(begin + 8, end - begin - 8);
+}
 
 bool holds(const std::string& guard, const std::vector<int64_t>& sides) {
   try {

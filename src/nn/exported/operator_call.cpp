@@ -220,17 +220,19 @@ void expect_moderate(const std::string& op,
                      const c10::Argument& argument,
                      const c10::IValue& value) {
   constexpr int64_t kMostValues = int64_t{1} << 31, kMostSide = int64_t{1} << 26;
-  static const std::set<std::string> kSides{"size", "repeats", "output_size", "dims", "pad"};
+  static const std::set<std::string> kSides{"size", "repeats", "output_size", "dims"};
+  static const std::set<std::string> kSteps{"pad", "padding", "output_padding", "dilation"};
   static const std::set<std::string> kCounts{"aten::arange end",
                                              "aten::linspace steps",
                                              "aten::eye n",
                                              "aten::one_hot num_classes",
                                              "aten::repeat_interleave repeats"};
   int64_t values = 1;
-  if (value.isIntList() && kSides.count(argument.name()) > 0) {
+  const bool are_sides = kSides.count(argument.name()) > 0;
+  if (value.isIntList() && (are_sides || kSteps.count(argument.name()) > 0)) {
     for (const int64_t side : value.toIntVector()) {
       if (side > kMostSide || side < -kMostSide) values = kMostValues + 1;
-      if (side > 0 && values <= kMostValues && argument.name() != "pad") values *= side;
+      if (are_sides && side > 0 && values <= kMostValues) values *= side;
     }
   } else if (value.isScalar() && kCounts.count(op + " " + argument.name()) > 0) {
     if (std::abs(value.toScalar().toDouble()) > static_cast<double>(kMostSide))
@@ -278,6 +280,15 @@ OperatorCall::OperatorCall(const io::ExportedCall& call, const Numbers& number_o
       arguments_[i].is_list = false;
     }
   }
+  const auto& returns = schema.returns();
+  bool fits = call.outputs.size() == returns.size();
+  for (std::size_t i = 0; fits && i < returns.size(); ++i) {
+    const Kind kind = call.outputs[i].kind;  // none: what nothing reads of several
+    fits = is_list_type(*returns[i].type())
+               ? kind == Kind::list
+               : kind == Kind::value || (kind == Kind::none && returns.size() > 1);
+  }
+  if (!fits) throw DataError("its results are not the operator's");
 }
 
 std::size_t OperatorCall::index_of(const std::string& parameter) const {

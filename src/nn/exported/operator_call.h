@@ -29,7 +29,8 @@ struct ArgumentSource {
 class OperatorCall {
  public:
   /// `number_of` gives the number of a value by its name. Throws: DataError for an operator that is
-  /// not known or not allowed (nn/allowed_operators.h), and for arguments that its schema lacks.
+  /// not known or not allowed (nn/allowed_operators.h), for arguments that its schema lacks, and
+  /// for other results than the schema's: one that is alone has a name.
   OperatorCall(const io::ExportedCall& call,
                const std::function<int(const std::string&)>& number_of);
 
@@ -70,9 +71,9 @@ class OperatorCall {
 };
 
 /// Computes with numbers: _operator.add, math.trunc, torch.sym_max and their like.
-/// Throws: DataError where Python would fail, or for another function.
+/// Throws: DataError where Python would fail, or for another function or count of inputs.
 c10::IValue compute_symbol(const std::string& function, const std::vector<c10::IValue>& inputs);
-/// Whether compute_symbol() knows a function.
-bool is_symbol_function(const std::string& function);
+/// How many numbers a function takes; 0: compute_symbol() does not know it.
+std::size_t symbol_inputs(const std::string& function);
 
 }  // namespace cytra::nn

@@ -30,6 +30,10 @@ auto in_range(Operation operation) {
 }
 
 using Compute = std::function<c10::IValue(const std::vector<c10::IValue>&)>;
+struct SymbolFunction {
+  std::size_t inputs;
+  Compute compute;
+};
 
 bool are_whole(const std::vector<c10::IValue>& in) {
   return std::all_of(in.begin(), in.end(), [](const c10::IValue& value) {
@@ -43,14 +47,14 @@ int64_t whole_in(const c10::IValue& value) {
 
 /// A function of two numbers, for whole and for real ones.
 template <class Whole, class Real>
-Compute binary(Whole whole, Real real) {
-  return [whole, real](const std::vector<c10::IValue>& in) -> c10::IValue {
-    if (are_whole(in)) return whole(whole_in(in.at(0)), whole_in(in.at(1)));
-    return real(in.at(0).toScalar().toDouble(), in.at(1).toScalar().toDouble());
-  };
+SymbolFunction binary(Whole whole, Real real) {
+  return {2, [whole, real](const std::vector<c10::IValue>& in) -> c10::IValue {
+            if (are_whole(in)) return whole(whole_in(in.at(0)), whole_in(in.at(1)));
+            return real(in.at(0).toScalar().toDouble(), in.at(1).toScalar().toDouble());
+          }};
 }
 
-const std::map<std::string, Compute>& symbol_functions() {
+const std::map<std::string, SymbolFunction>& symbol_functions() {
   using Inputs = std::vector<c10::IValue>;
   const auto truth = [](const c10::IValue& value) {
     return value.isBool() ? value.toBool() : value.toScalar().toDouble() != 0;
@@ -59,7 +63,7 @@ const std::map<std::string, Compute>& symbol_functions() {
     if (!(std::abs(value) < 9e18)) throw DataError("a side is too large");
     return static_cast<int64_t>(value);
   };
-  static const std::map<std::string, Compute> known{
+  static const std::map<std::string, SymbolFunction> known{
       {"_operator.add",
        binary(in_range([](int64_t a, int64_t b, int64_t* to) {
                 return __builtin_add_overflow(a, b, to);
@@ -78,19 +82,21 @@ const std::map<std::string, Compute>& symbol_functions() {
       {"_operator.floordiv",
        binary(floor_quotient, [](double a, double b) { return std::floor(a / b); })},
       {"_operator.truediv",
-       [](const Inputs& in) -> c10::IValue {
-         return in.at(0).toScalar().toDouble() / in.at(1).toScalar().toDouble();
-       }},
+       {2,
+        [](const Inputs& in) -> c10::IValue {
+          return in.at(0).toScalar().toDouble() / in.at(1).toScalar().toDouble();
+        }}},
       {"_operator.mod",
        binary([](int64_t a, int64_t b) { return a - floor_quotient(a, b) * b; },
               [](double a, double b) { return a - std::floor(a / b) * b; })},
       {"_operator.pow",
-       [to_whole](const Inputs& in) -> c10::IValue {
-         const double power =
-             std::pow(in.at(0).toScalar().toDouble(), in.at(1).toScalar().toDouble());
-         if (are_whole(in) && whole_in(in.at(1)) >= 0) return to_whole(power);
-         return power;
-       }},
+       {2,
+        [to_whole](const Inputs& in) -> c10::IValue {
+          const double power =
+              std::pow(in.at(0).toScalar().toDouble(), in.at(1).toScalar().toDouble());
+          if (are_whole(in) && whole_in(in.at(1)) >= 0) return to_whole(power);
+          return power;
+        }}},
       {"_operator.eq", binary(std::equal_to<int64_t>(), std::equal_to<double>())},
       {"_operator.ne", binary(std::not_equal_to<int64_t>(), std::not_equal_to<double>())},
       {"_operator.lt", binary(std::less<int64_t>(), std::less<double>())},
@@ -98,26 +104,31 @@ const std::map<std::string, Compute>& symbol_functions() {
       {"_operator.gt", binary(std::greater<int64_t>(), std::greater<double>())},
       {"_operator.ge", binary(std::greater_equal<int64_t>(), std::greater_equal<double>())},
       {"_operator.and_",
-       [truth](const Inputs& in) -> c10::IValue { return truth(in.at(0)) && truth(in.at(1)); }},
+       {2,
+        [truth](const Inputs& in) -> c10::IValue { return truth(in.at(0)) && truth(in.at(1)); }}},
       {"_operator.or_",
-       [truth](const Inputs& in) -> c10::IValue { return truth(in.at(0)) || truth(in.at(1)); }},
+       {2,
+        [truth](const Inputs& in) -> c10::IValue { return truth(in.at(0)) || truth(in.at(1)); }}},
       {"_operator.neg",
-       [](const Inputs& in) -> c10::IValue {
-         if (are_whole(in)) return floor_quotient(whole_in(in.at(0)), -1);
-         return -in.at(0).toScalar().toDouble();
-       }},
-      {"_operator.pos", [](const Inputs& in) -> c10::IValue { return in.at(0); }},
+       {1,
+        [](const Inputs& in) -> c10::IValue {
+          if (are_whole(in)) return floor_quotient(whole_in(in.at(0)), -1);
+          return -in.at(0).toScalar().toDouble();
+        }}},
+      {"_operator.pos", {1, [](const Inputs& in) -> c10::IValue { return in.at(0); }}},
       {"math.trunc",
-       [to_whole](const Inputs& in) -> c10::IValue {
-         return to_whole(in.at(0).toScalar().toDouble());
-       }},
+       {1,
+        [to_whole](const Inputs& in) -> c10::IValue {
+          return to_whole(in.at(0).toScalar().toDouble());
+        }}},
       {"torch.sym_int",
-       [to_whole](const Inputs& in) -> c10::IValue {
-         return to_whole(in.at(0).toScalar().toDouble());
-       }},
+       {1,
+        [to_whole](const Inputs& in) -> c10::IValue {
+          return to_whole(in.at(0).toScalar().toDouble());
+        }}},
       {"torch.sym_float",
-       [](const Inputs& in) -> c10::IValue { return in.at(0).toScalar().toDouble(); }},
-      {"torch.sym_not", [truth](const Inputs& in) -> c10::IValue { return !truth(in.at(0)); }},
+       {1, [](const Inputs& in) -> c10::IValue { return in.at(0).toScalar().toDouble(); }}},
+      {"torch.sym_not", {1, [truth](const Inputs& in) -> c10::IValue { return !truth(in.at(0)); }}},
       {"torch.sym_max",
        binary([](int64_t a, int64_t b) { return std::max(a, b); },
               [](double a, double b) { return std::max(a, b); })},
@@ -125,16 +136,21 @@ const std::map<std::string, Compute>& symbol_functions() {
        binary([](int64_t a, int64_t b) { return std::min(a, b); },
               [](double a, double b) { return std::min(a, b); })},
       {"torch.sym_ite",
-       [truth](const Inputs& in) -> c10::IValue { return truth(in.at(0)) ? in.at(1) : in.at(2); }},
-      {"torch.sym_sqrt",
-       [](const Inputs& in) -> c10::IValue { return std::sqrt(in.at(0).toScalar().toDouble()); }}};
+       {3,
+        [truth](const Inputs& in) -> c10::IValue {
+          return truth(in.at(0)) ? in.at(1) : in.at(2);
+        }}},
+      {"torch.sym_sqrt", {1, [](const Inputs& in) -> c10::IValue {
+                            return std::sqrt(in.at(0).toScalar().toDouble());
+                          }}}};
   return known;
 }
 
 }  // namespace
 
-bool is_symbol_function(const std::string& function) {
-  return symbol_functions().count(function) > 0;
+std::size_t symbol_inputs(const std::string& function) {
+  const auto found = symbol_functions().find(function);
+  return found == symbol_functions().end() ? 0 : found->second.inputs;
 }
 
 c10::IValue compute_symbol(const std::string& function, const std::vector<c10::IValue>& inputs) {
@@ -143,8 +159,10 @@ c10::IValue compute_symbol(const std::string& function, const std::vector<c10::I
     throw DataError(fmt::format("the function {} is not known", printable(function)));
   for (const c10::IValue& input : inputs)
     if (!input.isScalar()) throw DataError(fmt::format("{} of what is no number", function));
-  if (inputs.size() > 3) throw DataError(fmt::format("{} of more than 3 numbers", function));
-  return found->second(inputs);
+  if (inputs.size() != found->second.inputs)
+    throw DataError(fmt::format(
+        "{} of {} numbers, expected {}", function, inputs.size(), found->second.inputs));
+  return found->second.compute(inputs);
 }
 
 }  // namespace cytra::nn

@@ -19,6 +19,7 @@
 #include "nn/exported/guards.h"
 #include "nn/foreign_network.h"
 #include "nn/model.h"
+#include "nn/script/fitting.h"
 #include "nn/weights.h"
 #include "ops/conv/constant_weights.h"
 
@@ -28,24 +29,6 @@ namespace {
 constexpr int64_t kMostSide = 1024;  // find_divisor() tries all
 constexpr int64_t kMostChecked = int64_t{1} << 28;
 constexpr double kReferenceTolerance = 1e-3;  // of the largest value: sums in another order
-
-/// The factor k of a side k * symbol, as torch prints it; 1 for another one.
-int64_t factor_of(const std::string& expression) {
-  constexpr std::string_view kBegin = "Mul(Integer(";
-  if (!starts_with(expression, kBegin)) return 1;
-  int64_t factor = 0;
-  for (std::size_t i = kBegin.size(); i < expression.size() && is_digit(expression[i]); ++i)
-    factor = std::min<int64_t>(factor * 10 + expression[i] - '0', kMostSide);
-  return std::max<int64_t>(factor, 1);
-}
-
-/// The name in "Symbol('s77', positive=True, integer=True)"; empty for another expression.
-std::string symbol_in(const std::string& expression) {
-  const std::size_t begin = expression.find("Symbol('");
-  if (begin == std::string::npos) return "";
-  const std::size_t end = expression.find('\'', begin + 8);
-  return end == std::string::npos ? "" : expression.substr(begin + 8, end - begin - 8);
-}
 
 /// The names of the results, of torch's description of them: keys of a dict, else numbers.
 std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_t count) {
@@ -153,7 +136,47 @@ class ExportedModel final : public Model {
     expect_as_given(path_, "in_channels", options.in_channels, in_channels_);
     if (names_.empty()) expect_as_given(path_, "out_channels", options.out_channels, out_channels_);
     if (options.divisor) divisor_ = checked_divisor(*options.divisor, spatial_dims_);
+    if (!options.divisor && fixed_.empty()) try_divisor();
     for (const std::string& remark : steps_->remarks()) log::info("{}: {}", path_, remark);
+  }
+
+  static bool is_one(const io::ExportedRange& range) {
+    return range.least && range.least == range.most;
+  }
+  static at::Tensor waves(const std::vector<int64_t>& sides) {
+    int64_t count = 1;
+    for (const int64_t side : sides)
+      if (side < 1 || side > kMostSide || (count *= side) > kMostChecked)
+        throw DataError("the image that it is tried with is too large");
+    return at::arange(count, at::kDouble).sin().to(at::kFloat).view(sides);
+  }
+
+  /// Finds a larger divisor where the graph runs for that alone: its conditions need not tell.
+  void try_divisor() {
+    const at::NoGradGuard no_grad;
+    const auto fits = [&](const std::vector<int64_t>& sides) {
+      std::vector<int64_t> shape{batch_.value_or(2), in_channels_};
+      for (std::size_t d = 0; d < sides.size(); ++d)
+        shape.push_back(is_one(ranges_[d + 2]) ? *ranges_[d + 2].least : sides[d]);
+      try {
+        forward_all(waves(shape));
+        return true;
+      } catch (const DataError&) {
+        return false;
+      }
+    };
+    eval();
+    std::vector<int64_t> least;
+    for (std::size_t d = 2; d < ranges_.size(); ++d)
+      least.push_back(
+          std::max<int64_t>(spatial_dims_ == 2 ? 64 : 32, ranges_[d].least.value_or(1)));
+    std::vector<at::Tensor> before;  // a graph may change its buffers in evaluation, too
+    for (const at::Tensor& buffer : buffers()) before.push_back(buffer.clone());
+    divisor_ = find_multiple(divisor_, least, fits);
+    for (std::size_t d = 0; d < divisor_.size(); ++d)
+      if (is_one(ranges_[d + 2])) divisor_[d] = 1;
+    for (std::size_t i = 0; i < before.size(); ++i) buffers()[i].copy_(before[i]);
+    train();
   }
 
   /// Compares with what Python gave for an image of sines: scripts/export_network.py.
@@ -162,13 +185,8 @@ class ExportedModel final : public Model {
     ops::ConstantWeights weights;
     const ops::ConstantWeights::Scope constant(weights);
     eval();
-    const auto sides = reference.get<std::vector<int64_t>>("image");
+    const at::Tensor image = waves(reference.get<std::vector<int64_t>>("image"));
     const auto expected = reference.get<std::vector<double>>("values");
-    int64_t count = 1;
-    for (const int64_t side : sides)
-      if (side < 1 || side > kMostSide || (count *= side) > kMostChecked)
-        throw DataError("its reference is of an image that is too large");
-    const at::Tensor image = at::arange(count, at::kDouble).sin().to(at::kFloat).view(sides);
     const std::vector<at::Tensor> results = results_of(image);
     const at::Tensor values = results[0].to(at::kDouble).contiguous().flatten();
     const int64_t step = std::max<int64_t>(1, values.numel() / 64);
@@ -218,7 +236,7 @@ class ExportedModel final : public Model {
     for (std::size_t d = 0; d < image->sides.size(); ++d) {
       const io::ExportedSide& side = image->sides[d];
       const auto range = graph.ranges.find(symbol_in(side.expression));
-      const int64_t factor = factor_of(side.expression);
+      const int64_t factor = factor_of(side.expression, kMostSide);
       ranges_.emplace_back();
       if (range != graph.ranges.end() && !side.fixed) {
         if (range->second.least) ranges_[d].least = *range->second.least * factor;
@@ -243,7 +261,7 @@ class ExportedModel final : public Model {
   /// allow.
   void find_divisor() {
     for (std::size_t d = 2; d < ranges_.size(); ++d) {
-      if (ranges_[d].least && ranges_[d].least == ranges_[d].most) continue;
+      if (is_one(ranges_[d])) continue;
       std::vector<bool> allowed(kMostSide + 1, false);
       int64_t least = 0;
       for (int64_t side = 1; side <= kMostSide; ++side) {
@@ -251,8 +269,7 @@ class ExportedModel final : public Model {
         sides[0] = batch_.value_or(2);
         sides[1] = in_channels_;
         for (std::size_t other = 2; other < ranges_.size(); ++other)
-          if (ranges_[other].least == ranges_[other].most && ranges_[other].least)
-            sides[other] = *ranges_[other].least;
+          if (is_one(ranges_[other])) sides[other] = *ranges_[other].least;
         allowed[static_cast<std::size_t>(side)] = side % divisor_[d - 2] == 0 && are_allowed(sides);
         if (allowed[static_cast<std::size_t>(side)] && least == 0) least = side;
       }
@@ -282,7 +299,6 @@ class ExportedModel final : public Model {
       const auto shape = graph.shapes.find(output.argument.text);
       shapes.push_back(shape == graph.shapes.end() ? nullptr : &shape->second);
     }
-    if (shapes.empty()) throw DataError("forward() gives no tensor");
     const std::vector<std::string> names = result_names(graph, shapes.size());
     for (const auto& [name, node] : options.heads.map) {
       if (!node.is_map()) continue;  // null: switched off

@@ -157,9 +157,14 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
       spread(n_conv_per_stage_decoder, stages - 1, "n_conv_per_stage_decoder");
       spread(kernel_sizes, stages, "kernel_sizes");
       spread(*strides, stages, "strides");
+      expect_up_to(10'000, *features_per_stage, "features_per_stage");
+      expect_up_to(100, *blocks_per_stage, kBlocks);
+      expect_up_to(100, n_conv_per_stage_decoder, "n_conv_per_stage_decoder");
       for (Sizes& kernel : kernel_sizes)
         kernel = odd_per_dimension(kernel, spatial_dims, "kernel_sizes");
       for (Sizes& stride : *strides) stride = per_dimension(stride, spatial_dims, "strides");
+      for (const Sizes& sides : kernel_sizes) expect_up_to(99, sides, "kernel_sizes");
+      for (const Sizes& sides : *strides) expect_up_to(8, sides, "strides");
     }
 
    private:
@@ -170,6 +175,12 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
         throw ConfigError(fmt::format(
             "{}: {} needs one entry, or {}; got {}", kName, option, count, values.size()));
       }
+    }
+    static void expect_up_to(int64_t most, const Sizes& values, const char* option) {
+      for (const int64_t value : values)
+        if (value < 1 || value > most)
+          throw ConfigError(
+              fmt::format("{}: {}: {}, expected numbers from 1 to {}", kName, option, value, most));
     }
     void take_plans() {
       const config::Node found = nnunet_model(
@@ -186,6 +197,7 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
             "{}: '{}' is {}D, spatial_dims is {}", *plans, configuration, dims, spatial_dims));
       }
       n_stages = found.get<int64_t>("n_stages");
+      expect_up_to(20, {n_stages}, "n_stages");
       features_per_stage = found.get<Sizes>("features_per_stage");
       blocks_per_stage = found.get<Sizes>(kBlocks);
       n_conv_per_stage_decoder = found.get<Sizes>("n_conv_per_stage_decoder");

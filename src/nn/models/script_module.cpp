@@ -270,12 +270,7 @@ class ScriptModule final : public Model {
     };
     Fitting fitting;
     if (options.divisor) {
-      fitting.divisor = checked_divisor(*options.divisor, spatial_dims_);
-      if (!fits(fitting.divisor)) {
-        for (int64_t& side : fitting.divisor) side *= 3;
-        if (!fits(fitting.divisor)) fitting.divisor.clear();
-      }
-      if (!fitting.divisor.empty()) fitting.divisor = *options.divisor;
+      fitting = fit_divisor(checked_divisor(*options.divisor, spatial_dims_), fits);
     } else {
       fitting = find_divisor(static_cast<std::size_t>(spatial_dims_), fits);
     }

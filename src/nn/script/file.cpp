@@ -136,8 +136,10 @@ void ScriptFile::open_script() {
 }
 
 void ScriptFile::open_checkpoint() {
-  const std::string front = "model.", own = kGraphModule;
+  const std::string own = kGraphModule;
   const io::SafetensorsFile file(path_);
+  const std::string front =  // none in what export_model writes
+      file.tensors().count(own + "torchscript") > 0 ? "" : "model.";
   const auto reading = file.reading();
   const auto code = file.tensors().find(front + own + "torchscript");
   if (code == file.tensors().end()) {

@@ -26,12 +26,16 @@ struct ModeCall {
   bool is_rate;  // a dropout's, which is 0 in evaluation
 };
 
+const std::string kDrawsRandom = "it draws random numbers in evaluation, too: ";
+
 class ModeFinder {
  public:
-  explicit ModeFinder(const jit::Module& module) {
+  /// `needs_mode`: of modules that know whether they train.
+  explicit ModeFinder(const jit::Module& module, bool needs_mode) {
     std::set<c10::ClassTypePtr> seen;
     for (const auto& item : module.named_modules()) {
-      if (!seen.insert(item.value.type()).second || !item.value.hasattr("training")) continue;
+      if (!seen.insert(item.value.type()).second) continue;
+      if (needs_mode && !item.value.hasattr("training")) continue;
       for (jit::Function* method : item.value.type()->methods()) {
         if (jit::GraphFunction* code = jit::tryToGraphFunction(*method))
           find(item.name, code->graph()->block());
@@ -115,7 +119,7 @@ std::string counted(const std::vector<ModeCall>& calls, bool trains) {
 }  // namespace
 
 std::vector<std::string> turn_modes(const jit::Module& module) {
-  const ModeFinder found(module);
+  const ModeFinder found(module, true);
   std::vector<std::string> remarks;
   const bool is_of_training = std::any_of(
       found.calls.begin(), found.calls.end(), [](const ModeCall& call) { return call.trains; });
@@ -137,9 +141,24 @@ std::vector<std::string> turn_modes(const jit::Module& module) {
         "has it",
         counted(found.calls, false)));
   }
-  if (!found.random.empty()) {
-    remarks.push_back("it draws random numbers in evaluation, too: " + join(found.random, ", "));
+  if (!found.random.empty()) remarks.push_back(kDrawsRandom + join(found.random, ", "));
+  return remarks;
+}
+
+std::vector<std::string> end_training_modes(const jit::Module& module) {
+  const ModeFinder found(module, false);
+  std::vector<std::string> remarks;
+  for (const ModeCall& call : found.calls) {
+    if (!call.trains) continue;
+    jit::Graph& graph = *call.node->owningGraph();
+    const jit::WithInsertPoint before(call.node);
+    call.node->replaceInput(call.argument,
+                            call.is_rate ? graph.insertConstant(0.0) : graph.insertConstant(false));
   }
+  if (const std::string calls = counted(found.calls, true); !calls.empty())
+    remarks.push_back(fmt::format(
+        "its code has calls in training mode ({}), which are in evaluation mode here", calls));
+  if (!found.random.empty()) remarks.push_back(kDrawsRandom + join(found.random, ", "));
   return remarks;
 }
 

@@ -14,4 +14,8 @@ namespace cytra::nn {
 /// turned names no mode.
 std::vector<std::string> turn_modes(const torch::jit::Module& module);
 
+/// Puts the calls of a module that was traced or written in training mode into evaluation mode, for
+/// a prediction. Returns what there is to say of these, and of other random numbers.
+std::vector<std::string> end_training_modes(const torch::jit::Module& module);
+
 }  // namespace cytra::nn

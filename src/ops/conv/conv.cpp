@@ -99,6 +99,35 @@ at::Tensor by_torch(const at::Tensor& x,
                  : at::conv3d(x, weight, bias, stride, padding, dilation, groups);
 }
 
+/// Checks what kernels read by pointer. Throws: c10::Error for what torch refuses, too.
+void expect_fitting(const at::Tensor& x,
+                    const at::Tensor& weight,
+                    const at::Tensor& bias,
+                    const ConvOptions& options) {
+  const std::size_t dims = options.stride.size();
+  bool fits = x.dim() == static_cast<int64_t>(dims) + 2 && weight.dim() == x.dim() &&
+              options.padding.size() == dims && options.dilation.size() == dims &&
+              (!options.transposed || options.output_padding.size() == dims);
+  TORCH_CHECK(fits, "expected a batch of images, and one number for each of their sides");
+  for (std::size_t d = 0; fits && d < dims; ++d) {
+    const auto side = static_cast<int64_t>(d) + 2;
+    fits = options.stride[d] > 0 && options.dilation[d] > 0 && options.padding[d] >= 0 &&
+           weight.size(side) > 0 &&
+           (options.transposed ? options.output_padding[d] >= 0
+                               : x.size(side) + 2 * options.padding[d] >
+                                     options.dilation[d] * (weight.size(side) - 1));
+  }
+  const int64_t groups = options.groups, in = weight.size(options.transposed ? 0 : 1),
+                out = weight.size(options.transposed ? 1 : 0);
+  fits = fits && groups > 0 && groups <= x.size(1) &&
+         x.size(1) == (options.transposed ? in : in * groups) &&
+         (options.transposed ? in : out) % groups == 0;
+  TORCH_CHECK(fits, "its weights of (", weight.sizes(), ") do not fit images of (", x.sizes(), ")");
+  TORCH_CHECK(!bias.defined() ||
+                  (bias.dim() == 1 && bias.size(0) == (options.transposed ? out * groups : out)),
+              "expected a bias for each channel of the output");
+}
+
 /// The type that a convolution on a CPU computes in.
 at::ScalarType type_for(const at::Tensor& x) {
   return at::autocast::is_autocast_enabled(at::kCPU) ? at::autocast::get_autocast_dtype(at::kCPU)
@@ -127,11 +156,7 @@ at::Tensor convolution(const at::Tensor& given_x,
                        const at::Tensor& given_weight,
                        const at::Tensor& given_bias,
                        const ConvOptions& options) {
-  const std::size_t dims = options.stride.size();
-  TORCH_CHECK(given_x.dim() == static_cast<int64_t>(dims) + 2 &&
-                  given_weight.dim() == given_x.dim() && options.padding.size() == dims &&
-                  options.dilation.size() == dims,
-              "expected a batch of images, and one number for each of their sides");
+  expect_fitting(given_x, given_weight, given_bias, options);
   if (torch::jit::tracer::isTracing()) return traced(given_x, given_weight, given_bias, options);
   if (!given_x.is_cpu()) return by_torch(given_x, given_weight, given_bias, options);
   ProfiledOperation record("cytra::convolution", {given_x, given_weight, options.transposed});
@@ -143,7 +168,7 @@ at::Tensor convolution(const at::Tensor& given_x,
                                            : tensor;
   };
   const at::Tensor x = in_its_type(given_x), weight = in_its_type(given_weight),
-                   bias = in_its_type(given_bias);
+                   bias = given_bias.defined() ? in_its_type(given_bias).contiguous() : given_bias;
   const bool needs_grad =
       at::GradMode::is_enabled() &&
       (x.requires_grad() || weight.requires_grad() || (bias.defined() && bias.requires_grad()));

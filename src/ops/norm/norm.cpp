@@ -206,6 +206,13 @@ at::Tensor batch_norm(const at::Tensor& x,
                       bool training,
                       double eps,
                       const Activation& activation) {
+  for (const at::Tensor* statistics : {&running.mean, &running.variance}) {
+    TORCH_CHECK(!running.mean.defined() ||
+                    (statistics->dim() == 1 && x.dim() > 1 && statistics->size(0) == x.size(1)),
+                "expected running statistics of each channel of (",
+                x.sizes(),
+                ")");
+  }
   const bool is_fixed = !training && running.mean.defined();
   if (!x.is_cpu() || !has_kernel(x, weight, bias)) {
     return activate_own(at::batch_norm(x,

@@ -202,6 +202,51 @@ TEST_F(NnunetFolder, RefusesWhatIsNotRunHere) {
   EXPECT_NE(error().find("no fold_0/checkpoint_final.pth"), std::string::npos);
 }
 
+/// Lists that do not fit the axes, and numbers that no network has.
+TEST_F(NnunetFolder, PlansAreChecked) {
+  const fs::path volumes = fs::path(dir_.path()) / fs::path(volumes_folder()).filename();
+  fs::copy(volumes_folder(), volumes, fs::copy_options::recursive);
+  for (const auto& [folder, name] : {std::pair(folder_, "2d"), std::pair(volumes, "3d_fullres")}) {
+    const Node plans = config::load_yaml((folder / "plans.json").string());
+    const bool is_volume = folder == volumes;
+    for (const char* text : {"spacing: [1]",
+                             "spacing: [1, 1, 1, 1]",
+                             "spacing: {a: 1}",
+                             "spacing: wide",
+                             "spacing: []",
+                             "spacing: [1, -1, 1]",
+                             "spacing: [.nan, 1, 1]",
+                             "patch_size: [8]",
+                             "patch_size: []",
+                             "patch_size: {a: 1}",
+                             "patch_size: large",
+                             "patch_size: [0, 8, 8]",
+                             "patch_size: [1e9, 8, 8]",
+                             "patch_size: [8.5, 8, 8]",
+                             "features_per_stage: [0, 0, 0]",
+                             "features_per_stage: [-4, 8, 8]",
+                             "features_per_stage: [4000000000, 4, 4]",
+                             "features_per_stage: {}",
+                             "n_stages: 4000000000",
+                             "kernel_sizes: [[3], [3], [-3]]",
+                             "strides: [[1], [2], [0]]",
+                             "strides: 5000000000"}) {
+      for (const bool is_turned : {false, true}) {
+        Node changed = plans;
+        if (is_turned && is_volume)
+          changed.set("transpose_forward", Node::make_list(std::vector<int64_t>{2, 1, 0}));
+        const Node given = config::parse_yaml(text, "case");
+        const auto& [key, value] = given.map[0];
+        Node& chosen = *changed.find(std::string("configurations.") + name);
+        const bool is_of_network = chosen.find_direct(key) == nullptr;
+        (is_of_network ? *chosen.find("architecture.arch_kwargs") : chosen).set(key, value);
+        std::ofstream(folder / "plans.json") << config::to_yaml(changed);
+        EXPECT_NE(message_of<Error>([&] { load(folder); }), "") << name << " " << text;
+      }
+    }
+  }
+}
+
 /// Plans before nnU-Net 2.5 describe the same network by other keys.
 TEST_F(NnunetFolder, OldPlansGiveTheSameNetwork) {
   const at::Tensor image = at::rand({1, 1, 32, 48});

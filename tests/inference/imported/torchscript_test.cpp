@@ -1,12 +1,16 @@
 // TorchScript of users: tests/golden/make_models.py.
+#include "inference/imported/torchscript.h"
+
 #include <filesystem>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "inference/imported/torchscript.h"
 #include "inference/trained_model.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
@@ -133,6 +137,67 @@ TEST(TorchScript, TheUserSaysWhatItDoesNot) {
       message_of<DataError>([&] { load_foreign(kModels + "traced.pt", dir / "model.yaml"); });
   EXPECT_NE(message.find("it fails for windows of (1,5,512,512)"), std::string::npos) << message;
   EXPECT_NE(message.find("expected input"), std::string::npos) << message;
+}
+
+/// Saves a module of one forward(), with a parameter p of these sides.
+void save_script(const std::string& path,
+                 const std::string& forward,
+                 const std::vector<int64_t>& sides = {1}) {
+  torch::jit::Module module("Net");
+  module.register_parameter("p", at::ones(sides), false);
+  module.define("def forward(self, x: Tensor):\n    return " + forward + "\n");
+  module.save(path);
+}
+const std::string kGrey = "task: {model: {in_channels: 1, spatial_dims: 2";
+
+TEST(TorchScript, IsRunAtTheOnlySizeThatItTakes) {
+  const test::TmpDir dir;
+  using Sides = std::vector<int64_t>;
+  for (const Sides& sides :
+       {Sides{32, 32}, {40, 40}, {100, 100}, {160, 160}, {320, 320}, {64, 96}}) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(sides, "x")));
+    const std::string text = fmt::format("[{}]", fmt::join(sides, ", "));
+    save_script(dir / "net.pt", "x + self.p", {1, 1, sides[0], sides[1]});
+    for (const std::string& said :
+         std::vector<std::string>{"}}\n",
+                                  ", sides: " + text + "}}\n",
+                                  ", divisor: " + text + "}}\n",
+                                  "}, inference_args: {roi_size: " + text + "}}\n"}) {
+      write_file(dir / "net.yaml", kGrey + said);
+      if (said.size() == 3 && sides[0] != sides[1]) {
+        EXPECT_NE(message_of<DataError>([&] {
+                    load_foreign(dir / "net.pt", dir / "net.yaml");
+                  }).find("task.model.sides: ["),
+                  std::string::npos);
+        continue;
+      }
+      const LoadedModel model = load_foreign(dir / "net.pt", dir / "net.yaml");
+      EXPECT_EQ(model.fixed_window, sides) << said;
+      EXPECT_EQ(model.config.get<Sides>("task.inference_args.roi_size"), sides) << said;
+    }
+  }
+  for (const std::string wrong : {"[0, 32]", "[1, 2, 3]", "{a: 1}", "[-4, 4]", "[]"}) {
+    write_file(dir / "net.yaml", kGrey + ", divisor: " + wrong + "}}\n");
+    EXPECT_NE(message_of<ConfigError>([&] { load_foreign(dir / "net.pt", dir / "net.yaml"); }), "")
+        << wrong;
+  }
+  write_file(dir / "net.yaml", kGrey + ", divisor: null}}\n");
+  save_script(dir / "net.pt", "x + self.p");
+  EXPECT_EQ(load_foreign(dir / "net.pt", dir / "net.yaml").divisor, (Sides{1, 1}));
+}
+
+TEST(TorchScript, DropsNothingInAPrediction) {
+  const test::TmpDir dir;
+  write_file(dir / "net.yaml", kGrey + "}}\n");
+  const at::Tensor image = at::rand({1, 1, 16, 16});
+  for (const char* forward : {"torch.dropout(x, 0.5, True) * self.p",
+                              "torch.feature_dropout(x, 0.5, True) * self.p",
+                              "torch.alpha_dropout(x, 0.5, True) * self.p",
+                              "torch.rrelu(x, 0.1, 0.3, True) * self.p"}) {
+    save_script(dir / "net.pt", forward);
+    const LoadedModel model = load_foreign(dir / "net.pt", dir / "net.yaml");
+    EXPECT_TRUE(model.forward(image)[0].equal(image)) << forward;
+  }
 }
 
 TEST(TorchScript, TheFingerprintFollowsTheWeights) {

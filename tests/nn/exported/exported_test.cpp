@@ -226,6 +226,21 @@ TEST(ScriptModule, IsWholeInACheckpoint) {
 }
 
 /// The results of a network of several heads train as PyTorch trains them, in the order of heads.
+/// Graphs that tell no condition: tests/golden/make_exported_sides.py.
+TEST(ExportedModel, FindsTheDivisorThatItsConditionsDoNotTell) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::golden_folder() + "/exported/sides")) {
+    const std::string name = entry.path().stem().string();
+    const int64_t divisor = std::stoll(name.substr(name.find('_') + 1));
+    config::Node node = config::Node::make_map();
+    node.set("_target_", config::Node::make_string("ExportedProgram"));
+    node.set("file", config::Node::make_string(entry.path().string()));
+    const auto model = make<nn::Model>(node);
+    EXPECT_EQ(model->divisor(), std::vector<int64_t>(2, divisor)) << name;
+    EXPECT_TRUE(model->is_training()) << name;
+  }
+}
+
 TEST(ExportedModel, ItsResultsAreHeads) {
   ExportedCase it(test::golden_folder() + "/exported/dict");
   it.node.set("deep_supervision", config::Node::make_boolean(false));
