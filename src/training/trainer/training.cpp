@@ -119,6 +119,7 @@ void Training::run(Feeds& feeds) {
   if (plan_.has_validation && state_.validated_at != state_.step) validate(feeds);
   call("on_fit_end", &Callback::on_fit_end);
   carry_out();
+  if (processes_.is_first()) log_.tell_epoch();
   writer_.wait();
   stop_.agree();  // the files are there, for all to read
 }
@@ -314,6 +315,7 @@ void Training::end_epoch(Feeds& feeds) {
   }
   call("on_epoch_end", &Callback::on_epoch_end);
   carry_out();
+  if (processes_.is_first()) log_.tell_epoch();
 }
 
 void Training::call(const char* name, void (Callback::*hook)(Context&), const data::Batch* batch) {
