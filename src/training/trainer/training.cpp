@@ -17,6 +17,7 @@
 #include "training/scheduler.h"
 #include "training/trainer/call_hook.h"
 #include "training/trainer/feeds.h"
+#include "training/trainer/last_batch.h"
 
 namespace cytra::training {
 namespace {
@@ -73,6 +74,7 @@ void Training::fit(data::DataLoader& train, data::DataLoader& valid) {
   Feeds feeds{data::DeviceFeed(train, device_), data::DeviceFeed(valid, device_), valid.size()};
   compiled_ = compile_steps(options_, task_.model(), optimizer_, scaler_, processes_.is_alone());
   plan_ = plan_training(options_, task_, train.size(), valid.size(), processes_);
+  rows_of_last_ = train.rows_of_last();
   context_.batches = plan_.batches;
   context_.has_validation = plan_.has_validation;
   context_.total_steps = plan_.total_steps;
@@ -186,6 +188,8 @@ at::Tensor Training::forward_and_backward(const data::Batch& batch, const BatchG
 
 void Training::train_batch(data::Batch batch, BatchGroup& group) {
   cast(batch, precision_.parameters);
+  if (std::exchange(rows_of_last_, 0) == 1 && !syncs_norms_)
+    try_one_image(task_, batch, precision_);
   call("on_batch_start", &Callback::on_batch_start, &batch);
   task_.check_batch(batch);
   const bool keeps_all = options_.on_nonfinite == "dump";

@@ -16,6 +16,8 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include "base/error.h"
+
 namespace cytra {
 namespace {
 
@@ -469,6 +471,26 @@ TEST(Norms, LayerNormIsTorchs) {
   const at::Tensor x = at::randn({2, 5, 12}), weight = at::rand(12), bias = at::randn(12);
   EXPECT_TRUE(at::allclose(ops::layer_norm(x, {12}, weight, bias, 1e-6, {Activation::kGelu}),
                            at::gelu(at::layer_norm(x, {12}, weight, bias, 1e-6))));
+}
+
+// What torch.nn.functional.{instance,group,batch}_norm refuse and allow.
+TEST(Norm, AMeanOfOneValueIsRefusedAsTorchDoes) {
+  const at::Tensor mean = at::zeros({4}), variance = at::ones({4});
+  const auto batch = [&](at::IntArrayRef shape, bool training) {
+    ops::batch_norm(at::randn(shape), {}, {}, {mean, variance, 0.1}, training, kEpsilon);
+  };
+  EXPECT_THROW(batch({1, 4, 1, 1}, true), DataError);
+  EXPECT_THROW(batch({1, 4, 1, 1, 1}, true), DataError);
+  EXPECT_TRUE(variance.isfinite().all().item<bool>());
+  batch({1, 4, 1, 1}, false);
+  batch({2, 4, 1, 1}, true);
+  batch({1, 4, 1, 2}, true);
+  EXPECT_THROW(ops::batch_norm(at::randn({1, 4, 1, 1}), {}, {}, {}, false, kEpsilon), DataError);
+  EXPECT_THROW(ops::instance_norm(at::randn({2, 4, 1, 1}), {}, {}, kEpsilon), DataError);
+  ops::instance_norm(at::randn({1, 4, 2, 1}), {}, {}, kEpsilon);
+  EXPECT_THROW(ops::group_norm(at::randn({1, 4, 1, 1}), 4, {}, {}, kEpsilon), DataError);
+  ops::group_norm(at::randn({2, 4, 1, 1}), 4, {}, {}, kEpsilon);
+  ops::group_norm(at::randn({1, 4, 1, 1}), 2, {}, {}, kEpsilon);
 }
 
 }  // namespace
