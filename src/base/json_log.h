@@ -1,6 +1,6 @@
 #pragma once
-// Messages and progress as lines of JSON, for programs that read stderr: `message` and `progress`
-// of docs/schema.json.
+// Messages and progress as lines of JSON, for programs that read stderr: `message`, `progress`
+// and `epoch` of docs/schema.json.
 #include <string>
 #include <string_view>
 

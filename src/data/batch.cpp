@@ -112,7 +112,16 @@ void BatchBuilder::set(int64_t row, Sample sample, uint64_t key) {
   if (are_copied(layout_, rows_.size())) {
     copy(row, sample);
   } else {
-    for (auto& [name, image] : sample.tensors) place.images[name] = std::move(image);
+    for (auto& [name, image] : sample.tensors) {
+      // A batch is its owner's to change: memory that a cache, or another image, has is copied,
+      // and so is what torch did not allocate, as the mapped file of a cache.
+      at::Tensor own = image.to(at::kFloat);
+      const auto users = own.is_same(image) ? 2U : 1U;
+      const c10::Storage& storage = own.storage();
+      if (own.use_count() > users || storage.use_count() > 1 || !storage.resizable())
+        own = own.clone();
+      place.images[name] = std::move(own);
+    }
   }
   place.is_set = true;
 }
@@ -163,7 +172,7 @@ void BatchBuilder::gather(Batch& batch) {
   for (Row& row : rows_) {
     if (!row.is_set) continue;
     ++count;
-    for (auto& [key, image] : row.images) images[key].push_back(image.to(at::kFloat));
+    for (auto& [key, image] : row.images) images[key].push_back(std::move(image));
     row.images.clear();
   }
   for (auto& [key, list] : images) {

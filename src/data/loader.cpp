@@ -366,6 +366,13 @@ int64_t DataLoader::size() const {
   return shared_->batches;
 }
 
+int64_t DataLoader::rows_of_last() const {
+  const auto images = static_cast<int64_t>(count(shared_->sampler));
+  const int64_t size = shared_->options.batch_size;
+  const int64_t last = shared_->batches * size <= images ? size : images % size;
+  return last * shared_->pipeline.draws();
+}
+
 const std::vector<Sample>& DataLoader::items() const {
   return shared_->pipeline.items();
 }

@@ -46,6 +46,8 @@ class DataLoader {
   DataLoader(DataLoader&&) noexcept;
   /// The number of batches in an epoch.
   int64_t size() const;
+  /// The rows of an epoch's last batch, where no image is left out.
+  int64_t rows_of_last() const;
   const std::vector<Sample>& items() const;
   /// Begins an epoch at its batch `first` (a resume). `more`: the next epoch follows, and is loaded
   /// when this one ends. Batches loaded ahead are used when they are of this epoch, else dropped.

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "inference/isolated.h"
 #include "io/fingerprint.h"
 
 namespace cytra::inference {
@@ -171,6 +172,7 @@ Forward averaged(std::vector<Forward> members,
 
 Forward mean_of(std::vector<Forward> members) {
   if (members.size() == 1) return std::move(members[0]);
+  for (Forward& member : members) member = isolated(std::move(member));
   return [members = std::move(members)](const at::Tensor& windows) {
     OutputSums sums;
     for (const Forward& member : members) sums.add(member(windows));

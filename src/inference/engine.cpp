@@ -18,6 +18,7 @@
 #include "device/backend.h"
 #include "device/error.h"
 #include "inference/engines/entry.h"
+#include "inference/isolated.h"
 
 namespace cytra::inference {
 namespace {
@@ -351,10 +352,12 @@ void expect_engine(const EngineOptions& options, c10::Device device) {
         "trainer.precision=bf16 or 16 on a GPU");
 }
 
-std::unique_ptr<Engine> make_engine(const EngineModel& model,
+std::unique_ptr<Engine> make_engine(const EngineModel& given,
                                     const EngineOptions& options,
                                     const Tensor& example) {
-  expect_engine(options, model.device);
+  expect_engine(options, given.device);
+  EngineModel model = given;
+  model.forward = isolated(given.forward);
   const std::vector<std::string> names = candidates(model, options);
   for (const std::string& name : names) {
     const EngineEntry& entry = engine_entries().at(name);

@@ -108,6 +108,9 @@ void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
     sum_ += rows.sum(at::kDouble).item<double>();
     count_ += static_cast<double>(rows.numel());
   }
+  is_of_objects_ = slabs_ != nullptr || result_.is_objects;
+  if (is_of_objects_ && !has_object_)
+    has_object_ = rows.numel() > 0 && rows.max().item<double>() > 0;
   for (const auto& output : outputs_) output->take(*this, rows);
 }
 

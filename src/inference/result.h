@@ -58,6 +58,9 @@ class ImageResult {
   /// Whether the objects that outputs took are connected components of classes.
   bool has_components() const { return has_components_; }
 
+  /// Whether the result is of objects, and has none.
+  bool is_without_objects() const { return is_of_objects_ && !has_object_; }
+
   // Outputs use these, once there are rows.
   /// The whole result: type, (C,Z,Y,X), geometry, channels' names.
   const io::ImageInfo& info() const { return info_; }
@@ -97,6 +100,7 @@ class ImageResult {
   at::Tensor scored_;
   io::ImageInfo info_;
   bool has_info_ = false, has_components_ = false;
+  bool is_of_objects_ = false, has_object_ = false;
   double sum_ = 0, count_ = 0;
   mutable std::optional<ModelInput> image_;  // in the original grid
   ResultFiles files_;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "config/json.h"
+#include "inference/isolated.h"
 #include "inference/model_kinds.h"
 
 namespace cytra::inference {
@@ -102,6 +103,7 @@ std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;
   for (const std::string& path : checkpoint_paths(options.ckpt_path)) {
     models.push_back(load_model(path, options.config));
+    models.back().forward = isolated(std::move(models.back().forward));
     expect_agreement(models.front(), models.back());
   }
   return models;

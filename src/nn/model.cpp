@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "base/error.h"
+#include "device/cuda_dnn.h"
 #include "nn/blocks/layers.h"
 
 namespace cytra::nn {
@@ -80,6 +81,7 @@ std::vector<at::Tensor> Model::all(const at::Tensor& image) {
 
 void place(Model& model, c10::Device device, bool on_tensor_cores) {
   model.to(device);
+  if (device.is_cuda() && model.spatial_dims() == 3) device::warn_of_cudnn_in_3d();
   model.channels_last = model.settings.channels_last.value_or(device.is_cpu() || on_tensor_cores);
   const auto format =
       model.channels_last ? channels_last_format(model) : at::MemoryFormat::Contiguous;

@@ -33,6 +33,8 @@ struct TrainState {
   std::string best_path;  // empty: no best checkpoint yet
   std::string best_metric,
       best_mode;  // what best_score is of ("val/loss", "min"); empty: no metric
+  /// The number, from 0, of the epoch of the newest step: what is logged has it, as Lightning's.
+  int64_t logged_epoch() const { return batch == 0 && epoch > 0 ? epoch - 1 : epoch; }
 };
 
 /// The training as its callbacks see it, and what they may ask for. Requests are carried out after

@@ -50,6 +50,30 @@ TEST(Collate, MakesFloatsOfStoredTypes) {
   EXPECT_EQ(batch.ids, (std::vector<std::string>{"a", "b"}));
 }
 
+TEST(Collate, ABatchIsItsOwnersToChange) {
+  for (const data::Collate collate :
+       {data::Collate::stack, data::Collate::pad, data::Collate::list}) {
+    for (const bool channels_last : {false, true}) {
+      const at::Tensor kept = at::randn({2, 4, 5}), same = kept.clone();  // as a cache does
+      data::Sample sample = sample_with("a", kept);
+      sample.tensors["again"] = kept;
+      std::vector<float> mapped(20, 1);  // as a cache's file, which can't be written to
+      sample.tensors["mapped"] = at::from_blob(mapped.data(), {1, 4, 5});
+      data::Batch batch = data::collate({sample}, {collate, channels_last, false});
+      for (auto& [key, rows] : batch.tensors) rows.fill_(7);
+      for (auto& [key, list] : batch.lists) list[0].fill_(7);
+      EXPECT_TRUE(kept.equal(same));
+      EXPECT_EQ(mapped, std::vector<float>(20, 1));
+    }
+  }
+  at::Tensor fresh = at::randn({1, 4, 5});
+  const void* const memory = fresh.const_data_ptr();
+  std::vector<data::Sample> samples(1);
+  samples[0].tensors["x"] = std::move(fresh);
+  EXPECT_EQ(data::collate(std::move(samples)).at("x").const_data_ptr(), memory)
+      << "an image that no one else has needs no copy";
+}
+
 TEST(Collate, WritesChannelsLast) {
   for (const std::vector<int64_t>& size :
        {std::vector<int64_t>{3, 4, 5}, std::vector<int64_t>{3, 2, 4, 5}}) {

@@ -106,7 +106,7 @@ def run(entry, line, code, folder, events):
             continue
         kind = event.get("event") if isinstance(event, dict) else None
         events[kind] = events.get(kind, 0) + 1
-        problems += errors_in(kind, event) if kind in ("message", "progress") else [f"an event of another kind: {text}"]
+        problems += errors_in(kind, event) if kind in ("message", "progress", "epoch") else [f"an event of another kind: {text}"]
     try:
         result = json.loads(done.stdout)
     except ValueError:
@@ -122,7 +122,7 @@ def run(entry, line, code, folder, events):
 def main():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     named = {reference["$ref"].rsplit("/", 1)[1] for reference in SCHEMA["anyOf"]}
-    unseen = named - {entry for entry, _, _ in RUNS} - {"message", "progress", "serve", "benchmark_video"}  # serve goes on; frames of up to 8K take minutes
+    unseen = named - {entry for entry, _, _ in RUNS} - {"message", "progress", "epoch", "serve", "benchmark_video"}  # serve goes on; frames of up to 8K take minutes
     failures, events, best = [f"no run of {entry}" for entry in unseen], {}, ""
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
@@ -134,7 +134,7 @@ def main():
                 make_more(folder)
             if "paths.output_dir=run" in line and not best:
                 best = "run/checkpoints/best.ckpt"
-    failures += [f"no event `{kind}` was seen" for kind in ("message", "progress") if not events.get(kind)]
+    failures += [f"no event `{kind}` was seen" for kind in ("message", "progress", "epoch") if not events.get(kind)]
     print(f"{len(RUNS)} runs, {events}, {len(failures)} failures", *failures, sep="\n")
     return 1 if failures else 0
 

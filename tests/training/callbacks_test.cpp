@@ -112,6 +112,45 @@ TEST(ModelCheckpoint, KeepsTheBestAndTheLast) {
             (std::vector<std::string>{dir / "c/last.ckpt"}));  // 0.2 is not among the best two
 }
 
+TEST(ModelCheckpoint, OfEqualScoresTheLowerLossThenTheNewestIsTheBest) {
+  for (const auto& [losses, best] :
+       std::vector<std::pair<std::vector<double>, std::string>>{{{0.5, 0.3, 0.2}, "3"},
+                                                                {{0.2, 0.3, 0.5}, "1"},
+                                                                {{0.3, 0.2, 0.2}, "3"},
+                                                                {{NAN, 0.9, NAN}, "2"}}) {
+    const test::TmpDir dir;
+    const auto callback = make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" +
+                                                   dir.path() + "', monitor: val/dice, mode: max}");
+    Series series;
+    for (const double loss : losses) {  // each is resumed from the one before
+      const config::Node state = callback->state();
+      callback->load(state);
+      series.state.metrics["val/loss"] = loss;
+      series.run(*callback, {0});
+    }
+    EXPECT_EQ(series.state.best_path, dir / "epoch_00" + best + ".ckpt");
+  }
+}
+
+TEST(ModelCheckpoint, ARunThatGoesOnWithoutItsBestRanksAnew) {
+  const test::TmpDir dir, other;
+  const auto at = [](const std::string& folder) {
+    return make<training::Callback>("{_target_: ModelCheckpoint, dirpath: '" + folder +
+                                    "', monitor: val/dice, mode: max}");
+  };
+  const auto first = at(dir.path()), second = at(other.path());
+  Series series;
+  series.run(*first, {0.9});
+  second->load(first->state());
+  std::filesystem::remove(dir / "epoch_001.ckpt");
+  testing::internal::CaptureStderr();
+  series.run(*second, {0.4});
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("epoch_001.ckpt, is no longer there"),
+            std::string::npos);
+  EXPECT_EQ(series.state.best_path, other / "epoch_002.ckpt");
+  EXPECT_TRUE(std::filesystem::exists(other / "best.ckpt"));
+}
+
 TEST(ModelCheckpoint, ANameForAllEpochsHoldsTheBest) {
   const test::TmpDir dir;
   const auto callback =

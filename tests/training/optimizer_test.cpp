@@ -250,6 +250,82 @@ TEST(Optimizer, LayersAreBlocksInOrder) {
   EXPECT_EQ(scales, (std::vector<double>{0.125, 0.125, 0.25, 0.25, 0.5, 0.125, 0.1}));
 }
 
+/// What is chosen where fused and foreach are left open, beside parameter by parameter, on a
+/// device.
+void expect_choice_equals_plain(c10::Device device) {
+  const std::vector<std::string> all{"SGD, momentum: 0.9, weight_decay: 0.01",
+                                     "SGD, weight_decay: 0.01, maximize: true",
+                                     "SGD, momentum: 0.9, nesterov: true",
+                                     "SGD, momentum: 0.9, dampening: 0.5",
+                                     "Adam, weight_decay: 0.01",
+                                     "Adam, amsgrad: true, maximize: true",
+                                     "AdamW",
+                                     "AdamW, amsgrad: true",
+                                     "NAdam",
+                                     "NAdam, weight_decay: 0.01, decoupled_weight_decay: true",
+                                     "RAdam",
+                                     "Adamax",
+                                     "Adagrad",
+                                     "Adadelta",
+                                     "RMSprop, centered: true, momentum: 0.9",
+                                     "Lion",
+                                     "Novograd"};
+  for (const std::string& text : all) {
+    for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+      at::manual_seed(5);
+      const auto like = at::TensorOptions(at::kDouble);
+      NamedParameters chosen, plain;
+      for (int64_t size = 1; size <= 72; ++size) {  // unaligned; the last ones are larger
+        const int64_t count = size <= 70 ? size : 930 + size;
+        const at::Tensor start = at::randn({count + 1}, like).to(device, type).slice(0, 1);
+        chosen.emplace_back(std::to_string(size), start.clone().requires_grad_(true));
+        plain.emplace_back(std::to_string(size), start.detach().requires_grad_(true));
+      }
+      const auto one = make_optimizer("{_target_: " + text + "}");
+      const auto other = make_optimizer("{_target_: " + text + ", fused: false, foreach: false}");
+      one->attach(chosen);
+      other->attach(plain);
+      for (int step = 0; step < 10; ++step) {
+        for (std::size_t i = 0; i < chosen.size(); ++i) {
+          const at::Tensor any = at::randn(chosen[i].second.sizes(), like);
+          // From 1 on: smaller ones have squares that float16 does not.
+          const at::Tensor gradient = (any + any.sign()).to(device, type);
+          chosen[i].second.mutable_grad() = gradient.clone();
+          plain[i].second.mutable_grad() = gradient;
+        }
+        one->step({0.01});
+        other->step({0.01});
+      }
+      double worst = 0;
+      for (std::size_t i = 0; i < chosen.size(); ++i)
+        worst = std::max(worst,
+                         test::max_difference(chosen[i].second.detach().to(at::kDouble),
+                                              plain[i].second.detach().to(at::kDouble)));
+      // A fused kernel rounds once, the others at each operation: four units of the type at most,
+      // of values up to 4.
+      const double bound = type == at::kDouble  ? 2e-15
+                           : type == at::kFloat ? 1e-6
+                           : type == at::kHalf  ? 8e-3
+                                                : 6.3e-2;
+      std::printf("%-55s %-9s %.2g\n", text.c_str(), c10::toString(type), worst);
+      EXPECT_LE(worst, bound) << text << ' ' << c10::toString(type);
+    }
+  }
+}
+TEST(Optimizer, WhatIsChosenEqualsParameterByParameter) {
+  expect_choice_equals_plain(c10::kCPU);
+}
+
+TEST(Optimizer, FusedSgdInShortFloatsIsRefusedOnACpu) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const NamedParameters parameters{{"w", at::zeros({20}, type).requires_grad_(true)}};
+    EXPECT_NE(message_of<ConfigError>([&] {
+                make_optimizer("{_target_: SGD, fused: true}")->attach(parameters);
+              }).find("optimizer.fused"),
+              std::string::npos);
+  }
+}
+
 TEST(Optimizer, RefusesWhatCanNotBe) {
   const auto attach = [](const std::string& text) {
     const auto optimizer = make_optimizer(text);

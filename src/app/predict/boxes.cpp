@@ -194,6 +194,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   for (const BoxJob& job : jobs)
     if (job.is_done) done.push_back(job.image);
   const pipelines::BoxFiles::Tables tables = files.finish(done);
+  if (tables.objects == 0 && !done.empty()) log::warn("there is no object in any of the images");
   tally.results.add("table", tables.csv);
   tally.results.add("coco", tables.coco);
   tally.results.add("objects", Node::make_integer(tables.objects));

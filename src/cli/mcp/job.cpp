@@ -125,7 +125,7 @@ void Job::take_line(const std::string& line) {
       progress_ = JobProgress{text("label"), text("note"), number("done"), number("total")};
     return;
   }
-  if (line.empty()) return;
+  if (line.empty() || kind == "epoch") return;
   messages_.push_back(kind == "message" ? JobMessage{text("level"), text("text")}
                                         : JobMessage{"", line});
   if (messages_.size() > kKeptMessages) messages_.erase(messages_.begin());

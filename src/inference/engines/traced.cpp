@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
+#include "inference/isolated.h"
+
 namespace cytra::inference {
 
 Tensor windows_to_trace(const Tensor& example) {
@@ -23,7 +25,7 @@ exporting::Forward traced(const EngineModel& model,
     return outputs;
   };
   exporting::set_fusion_strategy(options.fusion_strategy);
-  return exporting::compile(exporting::Forward(forward), windows_to_trace(example));
+  return isolated(exporting::compile(exporting::Forward(forward), windows_to_trace(example)));
 }
 
 }  // namespace cytra::inference

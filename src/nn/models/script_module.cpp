@@ -177,7 +177,8 @@ class ScriptModule final : public Model {
       // The optimizing executor compiles other code after the first steps, with other last bits: a
       // training that is resumed would not be the same.
       const jit::GraphOptimizerEnabledGuard as_written(false);
-      results = script_results(path_, script_.forward({image}));
+      // The image is the caller's, and the script may change what it gets.
+      results = script_results(path_, script_.forward({image.clone()}));
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

@@ -25,7 +25,7 @@ std::vector<std::pair<T, Box>> boxes_of(const at::Tensor& volume) {
         const T value = data[x];
         const int64_t begin = x++;
         while (x < width && data[x] == value) ++x;
-        if (value == 0) continue;
+        if (!(value < 0 || value > 0)) continue;  // the background is 0, and NaN
         Box& box = boxes[value];
         box.first = {
             std::min(box.first[0], z), std::min(box.first[1], y), std::min(box.first[2], begin)};

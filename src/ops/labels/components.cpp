@@ -55,8 +55,8 @@ Runs<T> runs_of(const at::Tensor& volume) {
     for (int32_t x = 0; x < width;) {
       const T value = data[x];
       const int32_t begin = x;
-      x = end_of_run(data, x, width);
-      if (value != 0) runs.all.push_back({begin, x, value});
+      x = std::max(begin + 1, end_of_run(data, x, width));  // NaN equals nothing
+      if (value != 0 && !is_nan(value)) runs.all.push_back({begin, x, value});
     }
     if (runs.all.size() > INT32_MAX) {
       throw DataError(

@@ -16,10 +16,10 @@ struct Components {
 
 /// Numbers the connected components. It uses runs along X and a union-find over them, so the
 /// memory beyond the labels grows with the number of runs.
-/// Shape: values ([Z,]Y,X) of any real type. Voxels touch when they differ by 1 along at most
-/// `connectivity` axes; 0: all axes. Throws: DataError for more connectivity than axes, and for
-/// 2^31 runs or more.
-/// Source: skimage.measure.label, scipy.ndimage.label (equal numbers).
+/// Shape: values ([Z,]Y,X) of any real type; NaN is background. Voxels touch when they differ by 1
+/// along at most `connectivity` axes; 0: all axes. Throws: DataError for more connectivity than
+/// axes, and for 2^31 runs or more. Source: skimage.measure.label, scipy.ndimage.label (equal
+/// numbers).
 Components connected_components(const at::Tensor& values, int64_t connectivity);
 
 /// Numbers the components of an image whose rows along its outer axis come slab by slab: what

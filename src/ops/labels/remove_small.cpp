@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ops/labels/components.h"
+#include "ops/labels/volume.h"
 
 namespace cytra::ops {
 namespace {
@@ -28,10 +29,11 @@ void clear_numbers(at::Tensor& labels, double smallest) {
   T* data = labels.mutable_data_ptr<T>();
   std::unordered_map<T, int64_t> sizes;
   for_runs(data, labels.numel(), [&](int64_t begin, int64_t end, T number) {
-    sizes[number] += end - begin;
+    if (!is_nan(number)) sizes[number] += end - begin;
   });
   for_runs(data, labels.numel(), [&](int64_t begin, int64_t end, T number) {
-    if (static_cast<double>(sizes[number]) < smallest) std::fill(data + begin, data + end, T{0});
+    if (is_nan(number) || static_cast<double>(sizes[number]) < smallest)
+      std::fill(data + begin, data + end, T{0});
   });
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 // How kernels see an image: as a dense volume (Z,Y,X); a 2D image has Z = 1.
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -10,6 +12,13 @@ namespace cytra::ops {
 
 /// Z, Y, X.
 using Offset = std::array<int64_t, 3>;
+
+/// Whether a label is NaN, which is background.
+template <class T>
+bool is_nan(T label) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(label);
+  return false;
+}
 
 /// ([Z,]Y,X) as a dense (Z,Y,X) of `type`; the same memory where that is possible.
 at::Tensor as_volume(const at::Tensor& image, at::ScalarType type);

@@ -12,6 +12,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "ops/norm/cpu.h"
+#include "ops/norm/expect_several.h"
 #include "ops/norm/gpu.h"
 
 namespace cytra::ops {
@@ -154,6 +155,11 @@ at::Tensor activate_own(at::Tensor y, const Activation& activation) {
   return activate(y, activation);
 }
 
+/// The values that each of `parts` equal parts of `x` has.
+int64_t values_of(const at::Tensor& x, int64_t parts) {
+  return parts > 0 ? x.numel() / parts : 0;
+}
+
 }  // namespace
 
 at::Tensor activate(const at::Tensor& x, const Activation& activation) {
@@ -179,6 +185,7 @@ at::Tensor instance_norm(const at::Tensor& x,
                          const at::Tensor& bias,
                          double eps,
                          const Activation& activation) {
+  expect_several(x, values_of(x, x.size(0) * x.size(1)), "instance");
   if (!has_kernel(x, weight, bias)) {
     return activate_own(at::instance_norm(x, weight, bias, {}, {}, true, 0.1, eps, true),
                         activation);
@@ -193,6 +200,7 @@ at::Tensor group_norm(const at::Tensor& x,
                       const at::Tensor& bias,
                       double eps,
                       const Activation& activation) {
+  if (groups > 0) expect_several(x, values_of(x, groups), "group");
   if (!has_kernel(x, weight, bias) || groups < 1 || x.size(1) % groups != 0)
     return activate_own(at::group_norm(x, groups, weight, bias, eps), activation);
   const NormForm form{groups, false, eps, fused_slope(activation)};
@@ -214,6 +222,7 @@ at::Tensor batch_norm(const at::Tensor& x,
                 ")");
   }
   const bool is_fixed = !training && running.mean.defined();
+  if (!is_fixed) expect_several(x, values_of(x, x.size(1)), "batch");
   if (!x.is_cpu() || !has_kernel(x, weight, bias)) {
     return activate_own(at::batch_norm(x,
                                        weight,

@@ -20,7 +20,8 @@ at::Tensor activate(const at::Tensor& x, const Activation& activation);
 // The affine map's `weight` and `bias` have shape (C); both undefined: there is none. The output
 // has the shape, type and memory format of `x`, (N,C,[D,]H,W), and must not be changed in place
 // before the backward pass: it may be kept for it.
-// Throws: c10::Error when the shapes do not fit.
+// Throws: c10::Error when the shapes do not fit; as torch's, DataError with a remedy where a mean
+// would be of one value.
 
 at::Tensor instance_norm(const at::Tensor& x,
                          const at::Tensor& weight,

@@ -7,6 +7,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "ops/norm/expect_several.h"
+
 namespace cytra::ops {
 namespace {
 
@@ -112,6 +114,7 @@ at::Tensor synced_batch_norm(const at::Tensor& x,
   {
     const at::NoGradGuard no_grad;
     moments = batch_moments_of_all(x, sum);
+    expect_several(x, static_cast<int64_t>(moments.count), "batch");
     if (running.mean.defined()) {
       const double momentum = running.momentum;
       running.mean.mul_(1 - momentum).add_(moments.mean, momentum);

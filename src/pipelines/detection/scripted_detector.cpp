@@ -75,8 +75,9 @@ class ScriptedDetector final : public Detector {
                     path_,
                     what));
   }
-  ops::Boxes run(const at::Tensor& image) {
+  ops::Boxes run(const at::Tensor& given) {
     const ForeignCall call;
+    const at::Tensor image = given.clone();  // which the script may change in place
     c10::IValue output;
     try {
       if (takes_list_) {

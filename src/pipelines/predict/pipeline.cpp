@@ -83,6 +83,8 @@ void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& pro
     compute_all(progress);
     for (Queue<Rows>& rows : rows_) rows.close();
   });
+  if (lacks_objects_ && !has_objects_ && run_.processes.is_alone())
+    log::warn("there is no object in any of the images");
 }
 
 bool PredictPipeline::attempt(const std::string& id,
@@ -502,6 +504,7 @@ void PredictPipeline::book(Job& job) {
        ++rank)
     ::unlink(job.journal_path(rank).c_str());
   ++run_.tally.done;
+  (job.result->is_without_objects() ? lacks_objects_ : has_objects_) = true;
   if (job.result->has_components() && !std::exchange(told_components_, true)) {
     log::info(
         "objects are the connected components of the mask, each with its class; to number them in "

@@ -120,11 +120,12 @@ class PredictPipeline {
   std::function<std::string(int64_t)> class_name_;
   OutputNames names_;
   bool told_ = false, told_components_ = false;
-  Queue<JobPointer> ready_;                 // read, to be computed
-  std::deque<Queue<Rows>> rows_;            // computed, to be written, by a thread each
-  std::mutex turns_;                        // guards all that follows
-  int64_t turn_ = 0;                        // that is booked next
-  std::map<int64_t, JobPointer> finished_;  // by their turn
+  bool has_objects_ = false, lacks_objects_ = false;  // a result; guarded by the tally's mutex
+  Queue<JobPointer> ready_;                           // read, to be computed
+  std::deque<Queue<Rows>> rows_;                      // computed, to be written, by a thread each
+  std::mutex turns_;                                  // guards all that follows
+  int64_t turn_ = 0;                                  // that is booked next
+  std::map<int64_t, JobPointer> finished_;            // by their turn
 };
 
 }  // namespace cytra::pipelines

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -111,6 +112,7 @@ class ModelCheckpoint final : public Callback {
   void on_fit_start(Context& context) override {
     if (std::exchange(is_other_, false))
       log::warn("callbacks.{}: the best so far is by another metric and does not count", name);
+    leave_out_missing();
     if (context.best_of == nullptr && options_.save_top_k != 0) context.best_of = this;
     tell_best(context);
     if (options_.monitor && options_.save_top_k != 0 && !context.has_validation) {
@@ -171,6 +173,11 @@ class ModelCheckpoint final : public Callback {
     for (std::size_t k = 0; k < count; ++k)
       kept.map.emplace_back(kept_[k].second, Node::make_real(kept_[k].first));
     state.set("watched", Node::make_string(watched()));
+    Node& losses = state.set("losses", Node::make_map());
+    for (std::size_t k = 0; k < count; ++k) {
+      if (const double loss = loss_of(kept_[k]); std::isfinite(loss))
+        losses.map.emplace_back(kept_[k].second, Node::make_real(loss));
+    }
     return state;
   }
   void load(const Node& state) override {
@@ -181,11 +188,30 @@ class ModelCheckpoint final : public Callback {
       kept_.emplace_back(score.as<double>(), path);
       own_file(path);
     }
+    if (const Node* losses = state.find_direct("losses"))
+      for (const auto& [path, loss] : losses->map) losses_[path] = loss.as<double>();
     if (options_.save_top_k >= 0 && static_cast<int64_t>(kept_.size()) > options_.save_top_k)
       kept_.resize(static_cast<std::size_t>(options_.save_top_k));
   }
 
  private:
+  /// Forgets checkpoints that are gone, as where the run that is continued was moved.
+  void leave_out_missing() {
+    std::error_code ignored;
+    const auto gone = std::stable_partition(kept_.begin(), kept_.end(), [&](const auto& one) {
+      return std::filesystem::is_regular_file(one.second, ignored);
+    });
+    if (gone == kept_.end()) return;
+    log::warn("callbacks.{}: the best so far, {}, is no longer there and does not count",
+              name,
+              gone->second);
+    kept_.erase(gone, kept_.end());
+  }
+  /// The val/loss of a checkpoint that is kept, which decides where scores are equal.
+  double loss_of(const ScoredCheckpoint& one) const {
+    const auto place = losses_.find(one.second);
+    return place == losses_.end() || std::isnan(place->second) ? INFINITY : place->second;
+  }
   void save_last(Context& context) {
     has_last_ = true;
     save(context, last_path_, kept_);
@@ -283,9 +309,11 @@ class ModelCheckpoint final : public Callback {
     const double score = metric->second;
     if (!std::isfinite(score)) return;
     const std::string path = path_of(state);
-    kept_.emplace_back(score, path);
+    kept_.insert(kept_.begin(), {score, path});  // the newest of equals
+    const auto loss = state.metrics.find("val/loss");
+    losses_[path] = loss == state.metrics.end() ? std::nan("") : loss->second;
     std::stable_sort(kept_.begin(), kept_.end(), [this](const auto& a, const auto& b) {
-      return is_better(a.first, b.first);
+      return a.first == b.first ? loss_of(a) < loss_of(b) : is_better(a.first, b.first);
     });
     tell_best(context);
     const auto dropped = drop_beyond_k(context, path);
@@ -308,7 +336,8 @@ class ModelCheckpoint final : public Callback {
   bool is_better(double a, double b) const { return options_.mode == "min" ? a < b : a > b; }
 
   Options options_;
-  std::vector<ScoredCheckpoint> kept_;  // best first
+  std::vector<ScoredCheckpoint> kept_;    // best first
+  std::map<std::string, double> losses_;  // val/loss, by path
   Stopwatch since_save_;
   int64_t saved_step_ = -1;  // until the training begins
   std::string last_path_, best_path_;

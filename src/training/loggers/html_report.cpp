@@ -53,7 +53,7 @@ class HtmlReport final : public Logger {
       if (name == "data_time") page_.waited += value * steps;
       if (name == "step_time") page_.computed += value * steps;
     }
-    page_.epoch = epoch;
+    page_.epoch = epoch + 1;
     page_.step = step;
     if (written_.seconds() >= kBetweenReports) report_so_far();
   }

@@ -56,17 +56,17 @@ class NAdam final : public Optimizer {
       auto& product = *lists.slots[2][i].mutable_data_ptr<float>();
       product *= static_cast<float>(momentum_at(n));
       const double next = momentum_at(n + 1);
-      of_gradients.emplace_back((1 - momentum_at(n)) / (1 - product));
-      of_means.emplace_back(next / (1 - product * next));
+      of_gradients.emplace_back(-update.lr * (1 - momentum_at(n)) / (1 - product));
+      of_means.emplace_back(-update.lr * next / (1 - product * next));
     }
-    const std::vector<at::Tensor> steps = at::_foreach_mul(lists.gradients, of_gradients);
-    at::_foreach_add_(steps, at::_foreach_mul(means, of_means));
     const std::vector<at::Tensor> denominators = at::_foreach_div(
         squares,
         for_each_count(lists, [&](double n) { return at::Scalar(1 - std::pow(beta2, n)); }));
     at::_foreach_sqrt_(denominators);
     at::_foreach_add_(denominators, options_.eps);
-    at::_foreach_addcdiv_(lists.parameters, steps, denominators, -update.lr);
+    // Two additions, as torch's: their sum in 16 bits would be rounded otherwise.
+    at::_foreach_addcdiv_(lists.parameters, lists.gradients, denominators, of_gradients);
+    at::_foreach_addcdiv_(lists.parameters, means, denominators, of_means);
   }
 
   Options options_;

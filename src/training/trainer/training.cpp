@@ -17,6 +17,7 @@
 #include "training/scheduler.h"
 #include "training/trainer/call_hook.h"
 #include "training/trainer/feeds.h"
+#include "training/trainer/last_batch.h"
 
 namespace cytra::training {
 namespace {
@@ -73,6 +74,7 @@ void Training::fit(data::DataLoader& train, data::DataLoader& valid) {
   Feeds feeds{data::DeviceFeed(train, device_), data::DeviceFeed(valid, device_), valid.size()};
   compiled_ = compile_steps(options_, task_.model(), optimizer_, scaler_, processes_.is_alone());
   plan_ = plan_training(options_, task_, train.size(), valid.size(), processes_);
+  rows_of_last_ = train.rows_of_last();
   context_.batches = plan_.batches;
   context_.has_validation = plan_.has_validation;
   context_.total_steps = plan_.total_steps;
@@ -119,6 +121,7 @@ void Training::run(Feeds& feeds) {
   if (plan_.has_validation && state_.validated_at != state_.step) validate(feeds);
   call("on_fit_end", &Callback::on_fit_end);
   carry_out();
+  if (processes_.is_first()) log_.tell_epoch();
   writer_.wait();
   stop_.agree();  // the files are there, for all to read
 }
@@ -185,6 +188,8 @@ at::Tensor Training::forward_and_backward(const data::Batch& batch, const BatchG
 
 void Training::train_batch(data::Batch batch, BatchGroup& group) {
   cast(batch, precision_.parameters);
+  if (std::exchange(rows_of_last_, 0) == 1 && !syncs_norms_)
+    try_one_image(task_, batch, precision_);
   call("on_batch_start", &Callback::on_batch_start, &batch);
   task_.check_batch(batch);
   const bool keeps_all = options_.on_nonfinite == "dump";
@@ -314,6 +319,7 @@ void Training::end_epoch(Feeds& feeds) {
   }
   call("on_epoch_end", &Callback::on_epoch_end);
   carry_out();
+  if (processes_.is_first()) log_.tell_epoch();
 }
 
 void Training::call(const char* name, void (Callback::*hook)(Context&), const data::Batch* batch) {

@@ -86,6 +86,7 @@ class Training {
   CheckpointWriter writer_;
   TrainState state_;
   TrainingPlan plan_;
+  int64_t rows_of_last_ = 0;  // of an epoch's last batch, until it was tried
   StopCondition stop_;
   TrainingLog log_;
   Evaluator evaluator_;

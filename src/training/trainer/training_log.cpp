@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "base/json_log.h"
 #include "base/log.h"
 #include "base/nan_sign.h"
 #include "base/signal_watch.h"
 #include "base/strings.h"
 #include "base/timers.h"
+#include "config/json.h"
+#include "config/node.h"
 #include "device/backend.h"
 #include "device/device.h"
 #include "training/callback.h"
@@ -21,12 +24,26 @@ TrainingLog::TrainingLog(const std::vector<std::shared_ptr<Logger>>& loggers,
 
 void TrainingLog::send(Metrics metrics) {
   for (auto& [name, value] : metrics) value = without_nan_sign(value);
-  for (const auto& logger : loggers_) logger->log(metrics, state_.epoch, state_.step);
+  for (const auto& logger : loggers_) logger->log(metrics, state_.logged_epoch(), state_.step);
 }
 
 void TrainingLog::log(const Metrics& metrics) {
-  for (const auto& [name, value] : metrics) state_.metrics[name] = without_nan_sign(value);
+  for (const auto& [name, value] : metrics)
+    of_epoch_[name] = state_.metrics[name] = without_nan_sign(value);
   send(metrics);
+}
+
+void TrainingLog::tell_epoch() {
+  const Metrics metrics = std::exchange(of_epoch_, {});
+  if (metrics.empty() || !log::is_json()) return;
+  config::Node event = config::Node::make_map();
+  event.set("event", config::Node::make_string("epoch"));
+  event.set("epoch", config::Node::make_integer(state_.logged_epoch()));
+  event.set("step", config::Node::make_integer(state_.step));
+  config::Node& numbers = event.set("metrics", config::Node::make_map());
+  for (const auto& [name, value] : metrics)
+    numbers.map.emplace_back(name, config::Node::make_real(value));
+  log::write_json(config::to_plain_json(std::move(event)));
 }
 
 void TrainingLog::add_batch(double waited_s, const Stopwatch& all) {

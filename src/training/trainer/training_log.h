@@ -36,6 +36,9 @@ class TrainingLog {
   /// Metrics of a validation, also as a line of text.
   void log_validation(const Metrics& metrics, int64_t total_steps);
 
+  /// Tells what was logged of an epoch that has ended to who reads lines of JSON.
+  void tell_epoch();
+
   /// Shows progress until end_progress(); before and after it nothing is shown.
   void begin_progress(int64_t total_steps);
   void show_step();
@@ -52,6 +55,7 @@ class TrainingLog {
   std::unique_ptr<Progress> progress_;     // null: not shown
   std::optional<perf::UsageMeter> usage_;  // while it is shown
   std::string note_;                       // what the line of progress says after its numbers
+  Metrics of_epoch_;                       // logged since the last tell_epoch(), but for steps
   data::Timing timing_, logged_;           // of all batches; as of the last log_step()
 };
 

@@ -33,6 +33,14 @@ TEST(Components, OfAMaskAreThoseOfItsBytes) {
   EXPECT_GT(found.count, 1);
 }
 
+TEST(Components, NanIsBackground) {
+  const at::Tensor image = at::tensor({NAN, NAN, 2.F, 2.F, NAN, 2.F, 3.F, NAN}).view({2, 4});
+  const Components found = connected_components(image, 1);
+  EXPECT_EQ(found.count, 3);
+  EXPECT_TRUE(found.labels.equal(at::tensor({0, 0, 1, 1, 0, 2, 3, 0}, at::kInt).view({2, 4})));
+  EXPECT_EQ(found.sizes[0], 4);
+}
+
 TEST(Components, SayWhatDoesNotFit) {
   EXPECT_EQ(message_of<DataError>([] {
               connected_components(at::zeros({3, 3}), 3);

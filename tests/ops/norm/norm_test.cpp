@@ -16,6 +16,8 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include "base/error.h"
+
 namespace cytra {
 namespace {
 
@@ -262,15 +264,6 @@ INSTANTIATE_TEST_SUITE_P(Norm,
                                          std::vector<int64_t>{2, 4, 1, 1, 3},
                                          std::vector<int64_t>{2, 512, 1, 2}));
 
-TEST(Norms, OnePixelPlanesGiveTheBias) {
-  const Inputs inputs = make_inputs({2, 24, 1, 1}, false);
-  const Results actual = fused(instance(), inputs, leaky(0.01));
-  const at::Tensor expected = at::leaky_relu(inputs.bias, 0.01).view({1, -1, 1, 1});
-  EXPECT_TRUE(at::allclose(actual.y, expected.expand_as(actual.y)));
-  // Terms of 1 / sqrt(kEpsilon) cancel.
-  EXPECT_LT(actual.x_grad.abs().max().item<float>(), 1e-3);
-}
-
 TEST(Norms, ConstantPlanesGiveTheBias) {
   for (const bool is_channels_last : {false, true}) {
     Inputs inputs = make_inputs({2, 16, 150, 151}, is_channels_last);
@@ -469,6 +462,26 @@ TEST(Norms, LayerNormIsTorchs) {
   const at::Tensor x = at::randn({2, 5, 12}), weight = at::rand(12), bias = at::randn(12);
   EXPECT_TRUE(at::allclose(ops::layer_norm(x, {12}, weight, bias, 1e-6, {Activation::kGelu}),
                            at::gelu(at::layer_norm(x, {12}, weight, bias, 1e-6))));
+}
+
+// What torch.nn.functional.{instance,group,batch}_norm refuse and allow.
+TEST(Norms, AMeanOfOneValueIsRefusedAsTorchDoes) {
+  const at::Tensor mean = at::zeros({4}), variance = at::ones({4});
+  const auto batch = [&](at::IntArrayRef shape, bool training) {
+    ops::batch_norm(at::randn(shape), {}, {}, {mean, variance, 0.1}, training, kEpsilon);
+  };
+  EXPECT_THROW(batch({1, 4, 1, 1}, true), DataError);
+  EXPECT_THROW(batch({1, 4, 1, 1, 1}, true), DataError);
+  EXPECT_TRUE(variance.isfinite().all().item<bool>());
+  batch({1, 4, 1, 1}, false);
+  batch({2, 4, 1, 1}, true);
+  batch({1, 4, 1, 2}, true);
+  EXPECT_THROW(ops::batch_norm(at::randn({1, 4, 1, 1}), {}, {}, {}, false, kEpsilon), DataError);
+  EXPECT_THROW(ops::instance_norm(at::randn({2, 4, 1, 1}), {}, {}, kEpsilon), DataError);
+  ops::instance_norm(at::randn({1, 4, 2, 1}), {}, {}, kEpsilon);
+  EXPECT_THROW(ops::group_norm(at::randn({1, 4, 1, 1}), 4, {}, {}, kEpsilon), DataError);
+  ops::group_norm(at::randn({2, 4, 1, 1}), 4, {}, {}, kEpsilon);
+  ops::group_norm(at::randn({1, 4, 1, 1}), 2, {}, {}, kEpsilon);
 }
 
 }  // namespace

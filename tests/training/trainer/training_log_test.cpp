@@ -25,6 +25,21 @@ TEST_F(TrainingLogTest, MetricsGoToLoggersAndState) {
   EXPECT_EQ(state.metrics, (Metrics{{"lr", 1}, {"val/loss", 3}}));
 }
 
+TEST_F(TrainingLogTest, AnEpochsStepsAndItsValidationHaveLightningsNumber) {
+  struct Numbers final : Logger {
+    void log(const Metrics&, int64_t epoch, int64_t) override { seen.push_back(epoch); }
+    std::vector<int64_t> seen;
+  };
+  const auto numbers = std::make_shared<Numbers>();
+  loggers = {numbers};
+  for (const auto& [epoch, batch] : {std::pair(0, 1), {0, 2}, {1, 0}, {1, 1}, {1, 2}, {2, 0}}) {
+    state.epoch = epoch;  // finished
+    state.batch = batch;  // of the one under way
+    log.log({{"a", 1}});
+  }
+  EXPECT_EQ(numbers->seen, (std::vector<int64_t>{0, 0, 0, 1, 1, 1}));
+}
+
 TEST_F(TrainingLogTest, TimesAreMeansSinceTheLastRowAndNoPartOfTheState) {
   const StepOutcome outcome{0.5, 2, true};
   const Stopwatch hour(std::chrono::steady_clock::now() - std::chrono::hours(1));

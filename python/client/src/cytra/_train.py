@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -66,23 +65,12 @@ def train(overrides: str | Iterable[str] | Mapping[str, Any], on_epoch: Callable
     return Run(results.get("output_dir", ""), results.get("best_checkpoint") or results.get("last_checkpoint"), results)
 
 
-_EPOCH = re.compile(r"epoch (\d+) step \d+/\d+: (.*)")
-
-
 def _epoch_of(line: str) -> Epoch | None:
-    """The epoch that a line of --json-messages reports: {"event": "message", "text": "epoch 2 step 200/200: val/dice 0.92 ..."}."""
+    """The epoch that a line of --json-messages reports: {"event": "epoch", "epoch": 1, "step": 200, "metrics": {"val/dice": 0.92, ...}}."""
     try:
         event = json.loads(line)
     except ValueError:
         return None
-    found = _EPOCH.fullmatch(event.get("text", "")) if isinstance(event, dict) and event.get("event") == "message" else None
-    if found is None:
+    if not isinstance(event, dict) or event.get("event") != "epoch":
         return None
-    words = found[2].split()
-    metrics = {}
-    for name, value in zip(words[::2], words[1::2]):
-        try:
-            metrics[name] = float(value)
-        except ValueError:
-            break
-    return Epoch(int(found[1]), metrics)
+    return Epoch(event["epoch"] + 1, {name: float("nan") if value is None else float(value) for name, value in event["metrics"].items()})
