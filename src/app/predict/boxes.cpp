@@ -118,8 +118,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   const std::string x_key = task.get<std::string>("x_key", "raw");
 
   pipelines::Tally tally(run.json);
-  pipelines::InputWants wants{model.in_channels};
-  wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
+  const pipelines::InputWants wants = pipelines::wants_of(model);
   std::vector<data::Sample> inputs =
       pipelines::list_inputs(config.data, {x_key}, tally.leaving_out(), wants);
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(

@@ -248,8 +248,8 @@ int predict_whole_images(cli::Run run,
   if (has_truth) keys.insert(keys.end(), target.columns.begin(), target.columns.end());
 
   pipelines::Tally tally(run.json);
-  pipelines::InputWants wants{model.in_channels, model.spatial_dims};
-  wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
+  pipelines::InputWants wants = pipelines::wants_of(model);
+  wants.spatial_dims = model.spatial_dims;
   std::vector<data::Sample> inputs =
       pipelines::list_inputs(config.data, keys, tally.leaving_out(), wants);
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
