@@ -84,6 +84,7 @@ class WholeImageModel {
                           inference::decoder_of(one.config.at("task")),
                           inference::temperature_of(one, temperature)});
     }
+    transforms_.expect_channels(model_.in_channels);
     model_.place(device_, device::uses_tensor_cores("32", device_));
   }
   inference::ModelInput load(const data::Sample& input,
