@@ -62,7 +62,8 @@ std::string to_text(const io::Geometry& geometry) {
   for (const double number : geometry.spacing_um) text += fmt::format("{} ", number);
   for (const double number : geometry.affine) text += fmt::format("{} ", number);
   for (const double number : geometry.qform_affine) text += fmt::format("{} ", number);
-  return text + fmt::format("{} {} {}", geometry.sform, geometry.qform, geometry.xyzt_units);
+  text += fmt::format("{} {} {}", geometry.sform, geometry.qform, geometry.xyzt_units);
+  return text + fmt::format(" {}", fmt::join(geometry.field, " "));
 }
 
 io::Geometry geometry_of(const std::string& text) {
@@ -74,6 +75,7 @@ io::Geometry geometry_of(const std::string& text) {
   for (double& number : geometry.qform_affine) number = std::strtod(place, &end), place = end;
   for (int* number : {&geometry.sform, &geometry.qform, &geometry.xyzt_units})
     *number = static_cast<int>(std::strtol(place, &end, 10)), place = end;
+  for (double& number : geometry.field) number = std::strtod(place, &end), place = end;
   return geometry;
 }
 

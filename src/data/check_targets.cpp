@@ -32,7 +32,7 @@ class TargetCheck {
               bool are_all)
       : meaning_(meaning), split_(split), facts_(facts), are_all_(are_all) {}
 
-  std::vector<std::string> run() {
+  std::vector<TargetProblem> run() {
     find();
     return std::move(lines_);
   }
@@ -43,8 +43,9 @@ class TargetCheck {
     return !facts_.empty() && std::all_of(facts_.begin(), facts_.end(), test);
   }
 
-  void say(const std::string& text) {
-    lines_.push_back(fmt::format("{} {}: {}", split_, meaning_.key, text));
+  void say(const std::string& text, bool ends_training = false) {
+    lines_.push_back(
+        {fmt::format("{} {}: {}", split_, meaning_.key, text), ends_training && split_ == "train"});
   }
 
   std::string images() const {
@@ -59,18 +60,29 @@ class TargetCheck {
   }
 
   std::string values_option(const std::vector<double>& values) const {
+    const bool has_zero = std::count(values.begin(), values.end(), 0) > 0;
     const std::string list =
-        fmt::format("{}=[{}]", option("target_values"), fmt::join(values, ","));
+        fmt::format("{}=[{}]{}",
+                    option("target_values"),
+                    fmt::join(values, ","),
+                    has_zero ? "" : fmt::format(" {}=0", option("ignore_index")));  // of padding
     if (meaning_.kind == Kind::mask && values.size() == 2) return list;
     return fmt::format("num_classes={} {}", values.size(), list);
   }
 
   void find() {
     const bool is_label = meaning_.kind != Kind::values;
-    if (all([](const TargetFacts& facts) { return facts.is_image; })) {
-      return say(fmt::format(
-          "the target is the image itself in {}: target_col names the targets' column or folder",
-          images()));
+    const auto is_image = [](const TargetFacts& facts) { return facts.is_image; };
+    if (const auto one = std::find_if(facts_.begin(), facts_.end(), is_image);
+        one != facts_.end()) {
+      const auto count = std::count_if(facts_.begin(), facts_.end(), is_image);
+      const bool are_all = count == static_cast<std::ptrdiff_t>(facts_.size());
+      say(fmt::format(
+          "the target is the image itself in {}{}{}",
+          are_all ? "" : fmt::format("{} of ", count),
+          images(),
+          are_all ? ": target_col names the targets' column or folder" : ", as " + one->file));
+      if (are_all) return;
     }
     if (!is_label) return find_constant();
     const bool is_single = all([](const TargetFacts& facts) { return facts.channels == 1; });
@@ -166,6 +178,7 @@ class TargetCheck {
     for (const TargetFacts& facts : facts_) {
       for (const auto& [value, count] : facts.counts) {
         const std::optional<double> number = class_of(meaning_, value);
+        if (!number) ignored_.insert(value);
         if (!number) continue;
         values_.insert(value);
         classes_.insert(*number);
@@ -192,30 +205,45 @@ class TargetCheck {
     if (has_background || meaning_.kind == Kind::masks || !meaning_.target_values.empty() ||
         meaning_.threshold)
       return false;
-    const std::vector<double> values(values_.begin(), values_.end());
-    if (meaning_.kind != Kind::objects && values.size() == 1) {
+    std::vector<double> values(values_.begin(), values_.end());
+    const bool are_objects = meaning_.kind == Kind::objects, is_mask = meaning_.kind == Kind::mask;
+    if (!ignored_.empty() && ignored_.count(0) == 0 && values.size() <= kFewTargetValues) {
+      const double ignored = *ignored_.begin();
+      values.insert(values.begin(), ignored);
+      say(fmt::format(
+              "ignore_index={:g} leaves no background in {}: where {:g} is the background, "
+              "{}, without ignore_index",
+              ignored,
+              images(),
+              ignored,
+              are_objects ? background_by_map(meaning_.key, ignored) : values_option(values)),
+          is_mask);
+    } else if (!are_objects && values.size() == 1) {
       say(
           fmt::format("no background: every value is {:g} in {}, so there is nothing to learn; the "
                       "value 0 means background",
                       values.front(),
                       images()));
-    } else if (meaning_.kind == Kind::objects) {
+    } else if (are_objects) {
       if (values.size() > 3) return false;  // objects may fill their image
-      say(
-          fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
+      say(fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
                       "number for each object; of a mask, {}=[{:g}] makes an object of each region "
                       "of that value",
                       images(),
                       fmt::join(values, ", "),
                       option("object_values"),
-                      values.back()));
+                      values.back()),
+          regions_of_numbers() >= 2);
     } else if (values.size() <= kFewTargetValues) {
-      say(
-          fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
-                      "first",
+      say(fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
+                      "first{}",
                       images(),
                       fmt::join(values, ", "),
-                      values_option(values)));
+                      values_option(values),
+                      is_mask ? fmt::format("; {}=0 makes one mask of all of them",
+                                            option("target_threshold"))
+                              : ""),
+          is_mask);
     } else {
       return false;
     }
@@ -248,14 +276,21 @@ class TargetCheck {
         classes));
   }
 
+  /// The numbers other than 0, summed over all images.
+  double all_numbers() const {
+    double numbers = 0;
+    for (const TargetFacts& facts : facts_)
+      numbers += static_cast<double>(facts.counts.size() - facts.counts.count(0));
+    return numbers;
+  }
+  double regions_of_numbers() const {
+    double regions = 0;
+    for (const TargetFacts& facts : facts_) regions += static_cast<double>(facts.regions);
+    return regions / std::max(1.0, all_numbers());
+  }
   /// Whether each of an image's objects has its own number.
   bool are_objects() const {
-    double numbers = 0, regions = 0;
-    for (const TargetFacts& facts : facts_) {
-      numbers += static_cast<double>(facts.counts.size() - facts.counts.count(0));
-      regions += static_cast<double>(facts.regions);
-    }
-    return numbers >= 5 * static_cast<double>(facts_.size()) && regions < 1.2 * numbers;
+    return all_numbers() >= 5 * static_cast<double>(facts_.size()) && regions_of_numbers() < 1.2;
   }
 
   void find_gaps() {
@@ -268,11 +303,13 @@ class TargetCheck {
     const std::string found = fmt::format("{}", fmt::join(beyond, ", "));
     if (beyond.size() == 1 && values.size() > 2 && !meaning_.ignore_index &&
         (beyond.front() < 0 || beyond.front() == 255)) {
-      say(fmt::format("{} is no class of num_classes={}; where nothing is known: {}={}",
-                      found,
-                      meaning_.num_classes,
-                      option("ignore_index"),
-                      found));
+      say(fmt::format(
+          "{} is no class of num_classes={}; where nothing is known: {}={}{}",
+          found,
+          meaning_.num_classes,
+          option("ignore_index"),
+          found,
+          beyond.front() < 0 ? "; where it is the background: " + values_option(values) : ""));
     } else if (!beyond.empty() && are_objects()) {
       say(
           fmt::format("values up to {:g}, one for each region: these are objects, not "
@@ -305,16 +342,24 @@ class TargetCheck {
   const std::string split_;
   const std::vector<TargetFacts>& facts_;
   const bool are_all_;
-  std::set<double> values_, classes_;
-  std::vector<std::string> lines_;
+  std::set<double> values_, classes_, ignored_;
+  std::vector<TargetProblem> lines_;
 };
 
 }  // namespace
 
-std::vector<std::string> check_targets(const TargetMeaning& meaning,
-                                       const std::string& split,
-                                       const std::vector<TargetFacts>& facts,
-                                       bool are_all) {
+std::string background_by_map(const std::string& key, double background) {
+  return fmt::format(
+      "{{_target_: MapLabelValued, keys: [{}], orig_labels: [{:g}], target_labels: [0]}} after "
+      "LoadImaged in each list of data.transforms",
+      key,
+      background);
+}
+
+std::vector<TargetProblem> check_targets(const TargetMeaning& meaning,
+                                         const std::string& split,
+                                         const std::vector<TargetFacts>& facts,
+                                         bool are_all) {
   return TargetCheck(meaning, split, facts, are_all).run();
 }
 

@@ -24,11 +24,19 @@ struct TargetMeaning {
   std::string head;          // "": the task's only one; options of others have its name
 };
 
-/// What can't be meant in a split ("train", "valid"), with the option that mends it; a line each.
-/// `are_all`: the facts are of all of its images.
-std::vector<std::string> check_targets(const TargetMeaning& meaning,
-                                       const std::string& split,
-                                       const std::vector<TargetFacts>& facts,
-                                       bool are_all);
+/// What can't be meant, with the option that mends it.
+struct TargetProblem {
+  std::string text;
+  bool ends_training = false;  // what would be learned is not what any user means
+};
+
+/// The problems of a split ("train", "valid"). `are_all`: the facts are of all of its images.
+std::vector<TargetProblem> check_targets(const TargetMeaning& meaning,
+                                         const std::string& split,
+                                         const std::vector<TargetFacts>& facts,
+                                         bool are_all);
+
+/// The transform that makes a value the background of objects.
+std::string background_by_map(const std::string& key, double background);
 
 }  // namespace cytra::data

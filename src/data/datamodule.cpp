@@ -18,6 +18,13 @@ const char* name_of(Split split) {
   return names[static_cast<int>(split)];
 }
 
+std::optional<Split> split_named(const std::string& word) {
+  if (word == "train" || word == "training") return Split::train;
+  if (word == "val" || word == "valid" || word == "validation") return Split::valid;
+  if (word == "test" || word == "testing") return Split::test;
+  return {};
+}
+
 std::vector<Sample> items_of(const DataModule& module, Split split) {
   std::vector<Sample> samples = module.items(split);
   for (Sample& sample : samples) {

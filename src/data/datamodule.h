@@ -2,6 +2,7 @@
 // Data sets: a DataModule lists the files of each split, and the loader loads them.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct DataLoaderSpec;  // loader.h
 
 enum class Split { train, valid, test, predict };
 const char* name_of(Split split);
+/// The split of train, valid or test that a word of a table means, also CytoDL's "val" and others.
+std::optional<Split> split_named(const std::string& word);
 
 struct DataModule {
   static constexpr const char* kKind = "data module";

@@ -17,6 +17,7 @@
 #include "data/target_facts.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/colour_table.h"
+#include "io/grey.h"
 
 namespace cytra::data {
 namespace {
@@ -120,7 +121,7 @@ TargetGuess of_values(const Values& all) {
     guess.why += ", a region each";
     return guess;
   }
-  if (values.front() != 0) return guess;
+  if (values.front() != 0 && objects) return guess;
   std::vector<double> classes = values;
   const bool has_ignored = classes.back() == 255 &&
                            classes[classes.size() - 2] == static_cast<double>(classes.size() - 2);
@@ -128,9 +129,10 @@ TargetGuess of_values(const Values& all) {
   std::vector<std::string> words;
   if (classes.size() > 2 || !has_ignored) {
     words.push_back(fmt::format("num_classes={}", classes.size()));
-    if (classes.back() != static_cast<double>(classes.size() - 1))
+    if (classes.front() != 0 || classes.back() != static_cast<double>(classes.size() - 1))
       words.push_back(fmt::format("target_values=[{}]", fmt::join(classes, ",")));
   }
+  if (classes.front() != 0) words.emplace_back("ignore_index=0");  // of padding
   if (has_ignored) words.emplace_back("ignore_index=255");
   if (objects) guess.classes = words;
   guess.experiments.push_back(fmt::format("{}{}{}",
@@ -220,6 +222,7 @@ TargetGuess of_annotations(const std::vector<std::string>& files,
 
 ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string& key) {
   ImageHeaders facts;
+  std::vector<const Source*> coloured;
   for (const std::size_t i : spread(items.size(), kMostHeaders)) {
     const auto found = items[i].sources.find(key);
     if (found == items[i].sources.end()) continue;
@@ -231,6 +234,7 @@ ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string&
       const int64_t channels = (source.time_is_channel ? info.timepoints : info.shape[0]) *
                                static_cast<int64_t>(1 + source.more.size());
       facts.all_channels.insert(channels);
+      if (channels == 3 || channels == 4) coloured.push_back(&source);
       const bool is_first = facts.example.empty();
       facts.least_planes = is_first ? info.shape[1] : std::min(facts.least_planes, info.shape[1]);
       facts.most_planes = std::max(facts.most_planes, info.shape[1]);
@@ -240,6 +244,18 @@ ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string&
       facts.example_planes = info.shape[1];
     } catch (const Error&) {  // the loaders report it
     }
+  }
+  const auto is_grey = [](const Source* source) {
+    try {
+      io::Image image = io::read_image(source->path, source->selection);
+      return io::make_grey(image, source->path);
+    } catch (const Error&) {  // the loaders report it
+      return false;
+    }
+  };
+  if (facts.all_channels.size() > 1 && std::all_of(coloured.begin(), coloured.end(), is_grey)) {
+    for (const int64_t channels : {3, 4})
+      if (facts.all_channels.erase(channels) > 0) facts.all_channels.insert(1);
   }
   if (facts.all_channels.size() == 1) facts.channels = *facts.all_channels.begin();
   return facts;

@@ -1,5 +1,7 @@
 #include "data/image_tensor.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -31,6 +33,18 @@ at::ScalarType scalar_type(io::Dtype dtype) {
       return at::kDouble;
   }
   throw std::logic_error("unknown sample type");
+}
+
+/// Whether an image of float64 holds whole numbers alone, and such that float32 does not hold.
+bool are_large_numbers(const io::Image& image) {
+  if (image.dtype != io::Dtype::f64) return false;
+  const auto* values = reinterpret_cast<const double*>(image.pixels.data());
+  double largest = 0;
+  for (int64_t i = 0; i < image.count(); ++i) {
+    if (values[i] != std::floor(values[i])) return false;
+    largest = std::max(largest, std::abs(values[i]));
+  }
+  return largest >= (1 << 24) && largest < 9e15;
 }
 
 }  // namespace
@@ -66,13 +80,15 @@ at::Tensor read_tensor(const ImageRequest& image) {
 at::Tensor to_tensor(io::Image image, int64_t spatial_dims, const std::string& path) {
   const auto [c, z, y, x] = image.shape;
   if (spatial_dims == 2) check_planes(z, spatial_dims, path);  // of a stack, this may be a crop
+  const bool are_labels = are_large_numbers(image);
   auto* pixels = new std::vector<unsigned char>(std::move(image.pixels));  // the tensor's now
   const at::Tensor tensor = at::from_blob(
       pixels->data(),
       {c, z, y, x},
       [pixels](void*) { delete pixels; },
       at::TensorOptions(scalar_type(image.dtype)));
-  const at::Tensor values = image.dtype == io::Dtype::f64 ? tensor.to(at::kFloat) : tensor;
+  const at::Tensor values =
+      image.dtype == io::Dtype::f64 ? tensor.to(are_labels ? at::kLong : at::kFloat) : tensor;
   return spatial_dims == 2 ? values.squeeze(1) : values;
 }
 

@@ -10,7 +10,6 @@
 #include "base/strings.h"
 #include "data/layout_names.h"
 #include "io/annotations/annotations.h"
-#include "io/csv.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -30,20 +29,6 @@ std::vector<std::string> image_columns(const io::Table& table) {
     }
   }
   return names;
-}
-
-/// The column that says train or valid for each row; "" where there is none.
-std::string split_column(const io::Table& table) {
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    std::set<std::string> words;
-    for (const std::vector<std::string>& row : table.rows) words.insert(row[column]);
-    if (words.size() < 2 || words.size() > 3 || words.count("predict") > 0) continue;
-    if (std::all_of(words.begin(), words.end(), [](const std::string& word) {
-          return word == in_small_letters(word) && names_split(word);
-        }))
-      return table.columns[column];
-  }
-  return "";
 }
 
 std::string column_of(const std::vector<std::string>& columns,
@@ -70,6 +55,19 @@ std::string column_of(const std::vector<std::string>& columns,
 }
 
 }  // namespace
+
+std::string split_column_of(const io::Table& table) {
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    std::set<std::string> words;
+    for (const std::vector<std::string>& row : table.rows) words.insert(row[column]);
+    if (words.size() < 2 || words.size() > 3 || words.count("predict") > 0) continue;
+    if (std::all_of(words.begin(), words.end(), [](const std::string& word) {
+          return word == in_small_letters(word) && names_split(word);
+        }))
+      return table.columns[column];
+  }
+  return "";
+}
 
 std::optional<Layout> layout_of_table(const std::string& file,
                                       bool is_whole,
@@ -105,7 +103,7 @@ std::optional<Layout> layout_of_table(const std::string& file,
     if (!found.empty()) layout.settings.push_back({"target_col", {found}});
   }
   if (is_whole) {
-    const std::string column = split_column(table);
+    const std::string column = split_column_of(table);
     if (!column.empty()) layout.settings.push_back({"data.split_column", {column}});
   }
   layout.text = "the columns of " + file;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "data/layout.h"
+#include "io/csv.h"
 
 namespace cytra::data {
 
@@ -10,5 +11,8 @@ namespace cytra::data {
 std::optional<Layout> layout_of_table(const std::string& file,
                                       bool is_whole,
                                       const LayoutWish& wish);
+
+/// The column that says train, valid or test for each row; "" where there is none.
+std::string split_column_of(const io::Table& table);
 
 }  // namespace cytra::data

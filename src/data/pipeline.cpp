@@ -9,6 +9,7 @@
 #include "base/timers.h"
 #include "base/version.h"
 #include "data/loader_options.h"
+#include "data/same_grid.h"
 #include "io/fingerprint.h"
 
 namespace cytra::data {
@@ -101,8 +102,8 @@ std::string Pipeline::key_of(std::size_t index) const {
 std::string Pipeline::make_key(std::size_t index) const {
   const Sample& item = items_[index];
   if (!is_shared_ || item.sources.empty()) return fmt::format("{}/{}", prefix_, index);
-  std::string text =
-      fmt::format("{}\n{} {}", prefix_, item.image, static_cast<int>(item.on_mismatch));
+  std::string text = fmt::format(
+      "{}\n{} {} {}", prefix_, item.image, static_cast<int>(item.on_mismatch), item.channels);
   for (const auto& [name, cell] : item.columns) text += "\n" + name + "=" + cell;
   for (const auto& [key, source] : item.sources) {
     const io::Selection& chosen = source.selection;
@@ -125,6 +126,7 @@ std::string Pipeline::make_key(std::size_t index) const {
 Sample Pipeline::load(std::size_t index, CurrentTransform& current) const {
   const timers::Scope timed("data.load");
   Sample sample = items_[index];
+  if (sample.sources.empty()) settle_grids(sample);  // images in memory
   if (random_from_ == 0) return sample;
   std::string key;
   if (cache_) {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "data/field_of_view.h"
 #include "data/transforms/spatial/turn.h"
 #include "data/transforms/voxel_axes.h"
 #include "data/transforms/voxel_frame.h"
@@ -187,20 +188,17 @@ GridRelation without_affine(const io::Geometry& geometry,
                             const std::vector<int64_t>& size,
                             const io::Geometry& image,
                             const std::vector<int64_t>& image_size) {
-  bool is_known = false;
+  if (size != image_size)
+    return other(fmt::format("{} voxels, expected {}", size_text(size), size_text(image_size)));
   for (std::size_t d = 3 - size.size(); d < 3; ++d) {
     const double here = distance_along(geometry, d), there = distance_along(image, d);
     if (here <= 0 || there <= 0) continue;
-    is_known = true;
-    if (size != image_size) continue;
     if (std::abs(here / there - 1) > kSpacingTolerance) {
       return other(fmt::format("voxels of {}, expected {}",
                                spacing_text(geometry, size.size()),
                                spacing_text(image, size.size())));
     }
   }
-  if (is_known && size != image_size)
-    return other(fmt::format("{} voxels, expected {}", size_text(size), size_text(image_size)));
   return {};
 }
 
@@ -210,15 +208,17 @@ void turn_onto(Sample& sample, const std::string& key, const spatial::Turn& turn
   tensor = spatial::turned(tensor, turn);
 }
 
-/// The geometry as in the file, where there is one, since transforms may have moved both images.
-io::Geometry geometry_on_file(const Sample& sample, const std::string& key) {
+/// The image as in the file, where there is one, since transforms may have moved both images.
+io::ImageInfo on_file(const Sample& sample, const std::string& key) {
   const auto source = sample.sources.find(key);
-  if (source == sample.sources.end()) return sample.geometries.at(key);
   try {
-    return io::open_image(source->second.path, source->second.selection)->info().geometry;
-  } catch (const Error&) {
-    return sample.geometries.at(key);
+    if (source != sample.sources.end())
+      return io::open_image(source->second.path, source->second.selection)->info();
+  } catch (const Error&) {  // what is known of it remains
   }
+  io::ImageInfo info;
+  info.geometry = sample.geometries.at(key);
+  return info;
 }
 
 /// Turns the image, or resamples it when the sample asks for it; otherwise the result is `other`.
@@ -263,6 +263,11 @@ GridRelation compare_grids(const io::Geometry& geometry,
     const double volume = distance_along(one, 0) * distance_along(one, 1) * distance_along(one, 2);
     return std::abs(determinant(axes)) * 1e9 > 1e-6 * volume;
   };
+  if (has_field(geometry) && has_field(image)) {
+    GridRelation relation = compare_grids(in_field(geometry), size, in_field(image), image_size);
+    if (relation.kind == GridKind::other) relation.difference = "it was loaded in another size";
+    return relation;
+  }
   if (!geometry.is_placed() || !image.is_placed() || !is_solid(geometry) || !is_solid(image))
     return without_affine(geometry, size, image, image_size);
   const VoxelMap map = map_between(geometry, image);
@@ -292,23 +297,43 @@ GridRelation compare_grids(const io::Geometry& geometry,
 void settle_grids(Sample& sample) {
   if (!sample.has(sample.image)) return;
   std::vector<std::string> keys;
-  for (const auto& [key, geometry] : sample.geometries) {
-    if (key != sample.image && sample.has(key)) keys.push_back(key);
+  for (const auto& [key, tensor] : sample.tensors)
+    if (tensor.dim() > 2) keys.push_back(key);
+  for (const auto& [key, request] : sample.unread) keys.push_back(key);
+  for (const std::string& key : keys) {
+    if (key == sample.image) continue;
+    const GridRelation relation = brought_together(sample, key, sample.image);
+    io::Geometry &own = sample.geometries[key], &image = sample.geometries[sample.image];
+    const bool are_placed = own.is_placed() && image.is_placed();
+    const std::vector<int64_t> size = sample.size(key), wanted = sample.size(sample.image);
+    if (relation.kind == GridKind::other && size != wanted && !are_placed && !has_field(own))
+      share_field(own, size, image, wanted);
   }
-  for (const std::string& key : keys) brought_together(sample, key, sample.image);
 }
 
 void expect_same_grid(Sample& sample, const std::string& key, const std::string& image) {
   if (key == image || !sample.has(key) || !sample.has(image)) return;
   const GridRelation relation = brought_together(sample, key, image);
-  if (relation.kind != GridKind::other) return;
-  throw DataError(mismatch_text(key,
-                                sample.file_of(key),
-                                geometry_on_file(sample, key),
-                                image,
-                                sample.file_of(image),
-                                geometry_on_file(sample, image),
-                                relation.difference));
+  const double spacing =
+      std::min(sample.geometries[key].spacing_um[2], sample.geometries[image].spacing_um[2]);
+  const bool is_callers = !(spacing > 0) && !has_field(sample.geometries[key]) &&
+                          sample.size(key) != sample.size(image);
+  if (relation.kind != GridKind::other || is_callers) return;
+  const io::ImageInfo own = on_file(sample, key), wanted = on_file(sample, image);
+  const auto space_of = [](const io::ImageInfo& info) {
+    return std::vector<int64_t>(info.shape.begin() + (info.shape[1] == 1 ? 2 : 1),
+                                info.shape.end());
+  };
+  const bool has_sizes = has_field(sample.geometries[key]) && space_of(own) != space_of(wanted);
+  throw DataError(
+      mismatch_text(key,
+                    sample.file_of(key),
+                    own.geometry,
+                    image,
+                    sample.file_of(image),
+                    wanted.geometry,
+                    has_sizes ? without_affine({}, space_of(own), {}, space_of(wanted)).difference
+                              : relation.difference));
 }
 
 std::string orientation_of(const io::Geometry& geometry) {
@@ -327,6 +352,18 @@ std::string mismatch_text(const std::string& key,
                           const std::string& image_path,
                           const io::Geometry& image_geometry,
                           const std::string& difference) {
+  if (!geometry.has_affine() && !image_geometry.has_affine() &&
+      (geometry.spacing_um[2] <= 0 || image_geometry.spacing_um[2] <= 0)) {
+    return fmt::format(
+        "{}: '{}' has another size than '{}' ({}): {}; draw or export it in the size of its image; "
+        "where both show the same, Resized of both after LoadImaged, with mode: [area, nearest], "
+        "gives them one size",
+        path,
+        key,
+        image,
+        image_path,
+        difference);
+  }
   return fmt::format(
       "{}: '{}' does not lie on '{}' ({}): {}; its affine is {}, that of '{}' {}. To resample it: "
       "data.on_mismatch=resample, or after LoadImaged in each list of data.transforms: "

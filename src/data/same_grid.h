@@ -33,8 +33,8 @@ GridRelation compare_grids(const io::Geometry& geometry,
 /// Sample::on_mismatch, but an error is left to expect_same_grid(), as a transform may solve it.
 void settle_grids(Sample& sample);
 /// Checks, before a batch is made, that `key` has the voxels of `image`, or turns it onto them.
-/// The caller must compare sizes where a file gives no place. Throws: DataError that names both
-/// files, both affines and what to do.
+/// Sizes that differ on file are found where transforms have padded or cut both to one size.
+/// Throws: DataError that names both files, both affines and what to do.
 void expect_same_grid(Sample& sample, const std::string& key, const std::string& image);
 
 /// The directions of a volume's axes (x, y, z), as "RAS"; "" where they are unknown.

@@ -1,6 +1,7 @@
 #include "data/sample.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -57,6 +58,28 @@ void expect_channels(Sample& sample, const std::string& key, int64_t channels) {
                   sample.id,
                   own,
                   channels));
+}
+
+void expect_no_copies(const Sample& sample) {
+  const auto image = sample.sources.find(sample.image);
+  const auto pixels = sample.tensors.find(sample.image);
+  if (image == sample.sources.end() || pixels == sample.tensors.end()) return;
+  const std::string& path = image->second.path;
+  for (const auto& [key, tensor] : sample.tensors) {
+    const auto own = sample.sources.find(key);
+    if (key == sample.image || own == sample.sources.end()) continue;
+    std::error_code ignored;
+    const bool is_same_file =
+        own->second.path == path || std::filesystem::equivalent(own->second.path, path, ignored);
+    // Grey that is saved in colours may be one channel here, and three there.
+    const at::Tensor one = tensor.slice(0, 0, 1), other = pixels->second.slice(0, 0, 1);
+    if (!is_same_file || one.sizes() != other.sizes() || !one.eq(other).all().item<bool>())
+      continue;
+    throw DataError(
+        fmt::format("{}: '{}' is the image itself, expected masks, labels or annotations of it",
+                    own->second.path,
+                    key));
+  }
 }
 
 std::vector<int64_t> Sample::size(const std::string& key) {

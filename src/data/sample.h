@@ -48,6 +48,9 @@ struct Sample {
   /// The key of the image that the others belong to; "": the first that is loaded.
   std::string image = {};
   Mismatch on_mismatch = Mismatch::error;
+  /// The channels that a model takes of `image`; 0: not known. Of one, colours that are grey are
+  /// it.
+  int64_t channels = 0;
   std::string id;  // names the sample in messages: the first path
   /// Other data about the sample: cells of a manifest that are no images.
   std::map<std::string, std::string> columns = {};
@@ -79,6 +82,9 @@ struct Sample {
 
 /// Throws: DataError where an image has another number of channels than its model.
 void expect_channels(Sample& sample, const std::string& key, int64_t channels);
+
+/// Throws: DataError where the file of the sample's image is the target, too.
+void expect_no_copies(const Sample& sample);
 
 /// Goes through an image that is read by rows of its outer axis: all of them, in order, each
 /// (C,count,...) float32.

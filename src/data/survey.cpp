@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "config/registry.h"
 #include "data/survey_findings.h"
+#include "data/target_facts.h"
 #include "data/transforms/load_image.h"
 #include "io/annotations/annotations.h"
 #include "io/fingerprint.h"
@@ -42,6 +43,8 @@ const char* dtype_name(at::ScalarType type) {
       return "uint32";
     case at::kInt:
       return "int32";
+    case at::kLong:
+      return "int64";
     case at::kFloat:
       return "float32";
     default:
@@ -146,6 +149,7 @@ ImageFacts read(const Sample& item,
     facts.dtype = dtype_name(image.scalar_type());
     facts.geometry = sample.geometry();
     facts.spacing_um = facts.geometry.spacing_um;
+    facts.is_grey = facts.shape[0] > 2 && without_equal_channels(image).size(0) == 1;
     scan(image, facts, counts);
     facts.content = fmt::format("{} {}",
                                 fmt::join(facts.shape, " "),
@@ -165,6 +169,9 @@ void read_split(const std::vector<Sample>& items,
   std::map<std::string, std::shared_ptr<Transform>> loaders;
   for (const Sample& item : items) {
     facts.ids.push_back(item.id);
+    std::vector<std::string>& groups = facts.groups.emplace_back();
+    groups.push_back(std::filesystem::path(item.id).parent_path().string());
+    for (const auto& [name, word] : item.columns) groups.push_back(name + "=" + word);
     for (const auto& [key, source] : item.sources) loaders[key];
     for (const auto& [key, tensor] : item.tensors) loaders[key];
   }

@@ -21,6 +21,7 @@ struct ImageFacts {
   io::Geometry geometry;               // on file
   double min = 0, max = 0, mean = 0;
   bool is_whole = false;  // every value is a whole number
+  bool is_grey = false;   // 3 or 4 channels without colours
   std::string file;       // the file without links, and what is selected in it
   std::string content;    // its shape and a fingerprint of its values
 };
@@ -56,6 +57,8 @@ struct SplitFacts {
   Split split = Split::train;
   std::string error;  // why there are no samples
   std::vector<std::string> ids;
+  /// What each sample is one of: its folder, and the words of a table ("class=cat").
+  std::vector<std::vector<std::string>> groups;
   std::map<std::string, KeyFacts> keys;
 };
 

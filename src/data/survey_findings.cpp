@@ -101,18 +101,7 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
       if (!is_read(a) || !is_read(b)) continue;
       const GridRelation relation = compare_grids(b.geometry, space_of(b), a.geometry, space_of(a));
       turned += relation.kind == GridRelation::Kind::turned;
-      if (relation.kind != GridRelation::Kind::other) {
-        if (space_of(a) != space_of(b) && relation.kind == GridRelation::Kind::unknown) {
-          lines.add(fmt::format("{}: {}: size of '{}' is {}, of '{}' {}",
-                                name_of(split.split),
-                                split.ids[i],
-                                images.front(),
-                                fmt::join(space_of(a), "x"),
-                                label,
-                                fmt::join(space_of(b), "x")));
-        }
-        continue;
-      }
+      if (relation.kind != GridRelation::Kind::other) continue;
       const std::string wrong = trial ? trial(split.split, i)
                                       : mismatch_text(label,
                                                       b.path,
@@ -148,43 +137,104 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
   }
 }
 
-/// Finds images of a key whose `value` differs from that of most; `advice` ends each line.
-template <class Value, class Text>
+/// Calls look(split, image, number) for the images of a key that could be read.
+template <class Look>
+void for_images(const Survey& survey, const std::string& key, const Look& look) {
+  for (const SplitFacts& split : survey.splits) {
+    const auto facts = split.keys.find(key);
+    if (facts == split.keys.end()) continue;
+    for (std::size_t i = 0; i < facts->second.images.size(); ++i)
+      if (is_read(facts->second.images[i])) look(split, facts->second.images[i], i);
+  }
+}
+
+/// The text that most images of a key have; "" where all have the same.
+template <class Text>
+std::string most_common(const Survey& survey, const std::string& key, const Text& text) {
+  std::map<std::string, std::size_t> counts;
+  for_images(survey, key, [&](const SplitFacts&, const ImageFacts& image, std::size_t) {
+    ++counts[text(image)];
+  });
+  if (counts.size() < 2) return "";
+  return std::max_element(counts.begin(),
+                          counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+/// Finds images of a key whose `text` differs from that of most; `advice` ends each line.
+template <class Text>
 void find_odd(const Survey& survey,
               const std::string& key,
-              const Value& value,
               const Text& text,
               const char* what,
               std::vector<std::string>& into,
-              const char* advice = "") {
-  std::map<std::string, std::size_t> counts;
-  for (const SplitFacts& split : survey.splits) {
-    const auto facts = split.keys.find(key);
-    if (facts == split.keys.end()) continue;
-    for (const ImageFacts& image : facts->second.images) {
-      if (is_read(image)) ++counts[text(value(image))];
-    }
-  }
-  if (counts.size() < 2) return;
-  const auto most =
-      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      });
+              const std::string& advice = "") {
+  const std::string most = most_common(survey, key, text);
+  if (most.empty()) return;
   Lines lines(into);
-  for (const SplitFacts& split : survey.splits) {
-    const auto facts = split.keys.find(key);
-    if (facts == split.keys.end()) continue;
-    for (const ImageFacts& image : facts->second.images) {
-      if (!is_read(image) || text(value(image)) == most->first) continue;
-      lines.add(fmt::format("{} {}: {}: {} {}, most others {}{}",
-                            name_of(split.split),
-                            key,
-                            image.path,
-                            what,
-                            text(value(image)),
-                            most->first,
-                            advice));
+  for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t) {
+    if (text(image) == most) return;
+    lines.add(fmt::format("{} {}: {}: {} {}, most others {}{}",
+                          name_of(split.split),
+                          key,
+                          image.path,
+                          what,
+                          text(image),
+                          most,
+                          advice));
+  });
+}
+
+/// Whether each folder, and each word of a table, keeps half of its images without the odd ones.
+template <class IsOdd>
+bool keeps_groups(const Survey& survey, const std::string& key, const IsOdd& is_odd) {
+  std::map<std::string, std::pair<std::size_t, std::size_t>> counts;  // odd, all
+  for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t i) {
+    for (const std::string& group : split.groups.at(i)) {
+      counts[group].first += is_odd(image);
+      ++counts[group].second;
     }
+  });
+  return std::all_of(counts.begin(), counts.end(), [](const auto& one) {
+    const auto [odd, all] = one.second;
+    return all == 1 || 2 * odd <= all;
+  });
+}
+
+/// Finds images with other channels than most; grey ones that were saved in colours count as grey.
+void find_channels(Survey& survey, const std::string& key, bool ends_training) {
+  bool has_grey = false;
+  for_images(survey, key, [&](const SplitFacts&, const ImageFacts& image, std::size_t) {
+    has_grey = has_grey || image.shape[0] == 1;
+  });
+  const auto channels = [&](const ImageFacts& image) {
+    const bool is_one =  // boxes have as many layers as overlap
+        io::is_annotation_path(image.path) || (has_grey && image.is_grey);
+    return std::to_string(is_one ? 1 : image.shape[0]);
+  };
+  const std::string most = most_common(survey, key, channels);
+  const auto is_odd = [&](const ImageFacts& image) { return channels(image) != most; };
+  find_odd(survey,
+           key,
+           channels,
+           "channels",
+           ends_training ? survey.problems : survey.notes,
+           !ends_training ? ""
+           : keeps_groups(survey, key, is_odd)
+               ? "; data.on_error=skip leaves out what the model can't take"
+               : "; LoadImaged's channel: [0] takes the first channel of each");
+}
+
+/// Counts images whose annotations hold no objects.
+void find_empty(Survey& survey, const std::string& key) {
+  std::map<std::string, std::size_t> empty;
+  for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t) {
+    if (image.max == 0 && io::is_annotation_path(image.path)) ++empty[name_of(split.split)];
+  });
+  for (const auto& [split, count] : empty) {
+    survey.notes.push_back(
+        fmt::format("{} {}: {} images have no objects in their annotations", split, key, count));
   }
 }
 
@@ -197,16 +247,11 @@ struct ImageInSplit {
 /// and test may be equal on purpose.
 void find_twins(Survey& survey, const std::string& key) {
   std::map<std::string, std::vector<ImageInSplit>> groups;
-  for (const SplitFacts& split : survey.splits) {
-    const auto facts = split.keys.find(key);
-    if (facts == split.keys.end()) continue;
-    for (const ImageFacts& image : facts->second.images) {
-      if (!is_read(image)) continue;
-      // Images of equal content, unless it is a constant, as in many empty images.
-      const bool is_constant = image.min == image.max;
-      groups[is_constant ? "f" + image.file : "c" + image.content].push_back({split.split, &image});
-    }
-  }
+  for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t) {
+    // Images of equal content, unless it is a constant, as in many empty images.
+    const bool is_constant = image.min == image.max;
+    groups[is_constant ? "f" + image.file : "c" + image.content].push_back({split.split, &image});
+  });
   Lines problems(survey.problems), notes(survey.notes);
   for (const auto& [name, places] : groups) {
     if (places.size() < 2 || name == "f") continue;
@@ -244,43 +289,23 @@ void add_findings(Survey& survey, const Trial& trial, const std::string& on_erro
   const bool has_images = std::any_of(
       keys.begin(), keys.end(), [&](const std::string& key) { return !is_label(survey, key); });
   for (const std::string& key : keys) {
-    find_odd(
-        survey,
-        key,
-        [](const ImageFacts& image) {  // boxes have as many layers as overlap
-          return io::is_annotation_path(image.path) ? 1 : image.shape[0];
-        },
-        [](int64_t channels) { return std::to_string(channels); },
-        "channels",
-        ends_training ? survey.problems : survey.notes,
-        ends_training ? "; data.on_error=skip leaves out what the model can't take" : "");
-    find_odd(
-        survey,
-        key,
-        [](const ImageFacts& image) { return image.spacing_um; },
-        um_text,
-        "spacing",
-        survey.notes);
+    find_empty(survey, key);
+    find_channels(survey, key, ends_training);
+    const auto spacing = [](const ImageFacts& image) { return um_text(image.spacing_um); };
+    find_odd(survey, key, spacing, "spacing", survey.notes);
     if (has_images && is_label(survey, key)) continue;
-    find_odd(
-        survey,
-        key,
-        [](const ImageFacts& image) { return orientation_of(image.geometry); },
-        [](const std::string& codes) { return codes.empty() ? "unknown" : codes; },
-        "orientation",
-        survey.notes);
+    const auto orientation = [](const ImageFacts& image) {
+      const std::string codes = orientation_of(image.geometry);
+      return codes.empty() ? "unknown" : codes;
+    };
+    find_odd(survey, key, orientation, "orientation", survey.notes);
     find_twins(survey, key);
     Lines lines(survey.notes);
-    for (const SplitFacts& split : survey.splits) {
-      const auto facts = split.keys.find(key);
-      if (facts == split.keys.end()) continue;
-      for (const ImageFacts& image : facts->second.images) {
-        if (is_read(image) && image.min == image.max) {
-          lines.add(fmt::format(
-              "{} {}: {}: every value is {}", name_of(split.split), key, image.path, image.min));
-        }
-      }
-    }
+    for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t) {
+      if (image.min != image.max || io::is_annotation_path(image.path)) return;
+      lines.add(fmt::format(
+          "{} {}: {}: every value is {}", name_of(split.split), key, image.path, image.min));
+    });
   }
 }
 

@@ -18,6 +18,7 @@ struct TargetFacts {
   double alike = 1;       // share of the voxels between the ends that equal a neighbour along X
   int64_t regions = 0;    // connected voxels of one value other than 0
   bool is_image = false;  // the values of the image, up to scale and offset
+  std::string file = {};  // for messages
   std::map<std::string, int64_t> colours;  // "#ff0000": voxels; of 3 or 4 channels with few colours
 };
 

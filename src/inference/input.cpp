@@ -266,6 +266,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
                                   bool scans) const {
   ModelInput input;
   sample.image = image;
+  sample.channels = channels_;
   const bool is_given = sample.has(image);
   if (const auto given = sample.tensors.find(image); given != sample.tensors.end()) {
     input.loaded_geometry = sample.geometry();

@@ -53,6 +53,8 @@ class InputTransforms {
   /// Gives images without an affine one of their spacing (unknown: 1 mm) from now on, so that the
   /// transforms track where voxels move.
   void track_places() { tracks_ = true; }
+  /// The channels of the image that the model takes, from now on.
+  void expect_channels(int64_t channels) { channels_ = channels; }
   /// The shape, C,[D,]H,W, of the result of apply(); no voxels are read where the transforms work
   /// by rows.
   std::vector<int64_t> shape_of(data::Sample sample, const std::string& image) const;
@@ -69,6 +71,7 @@ class InputTransforms {
                    bool scans) const;
   data::Transforms transforms_, lazy_;  // the same transforms, but images are read when needed
   bool choose_time_ = false, tracks_ = false;
+  int64_t channels_ = 0;
   std::string axes_;
 };
 

@@ -9,6 +9,7 @@
 #include "data/image_tensor.h"
 #include "inference/result.h"
 #include "inference/windowed_model.h"
+#include "io/grey.h"
 
 namespace cytra::inference {
 namespace {
@@ -80,8 +81,9 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
   data::Sample sample;
   sample.id = id;
   sample.geometries[windowed_->x_key] = image.info().geometry;
+  const std::shared_ptr<const io::ImageReader> given(&image, [](const io::ImageReader*) {});
   sample.unread[windowed_->x_key] = {
-      std::shared_ptr<const io::ImageReader>(&image, [](const io::ImageReader*) {}),
+      windowed_->model.in_channels == 1 ? io::grey_of(given, id) : given,
       io::within({}, image.info().shape, id),
       windowed_->image_dims(),
       id};

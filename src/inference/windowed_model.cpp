@@ -187,6 +187,7 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
   if (options.temperature != 1) expect_logits(*decoder);
   expect_no_turns(options.tta, *decoder);
   if (options.tracks_places) transforms.track_places();
+  transforms.expect_channels(model.in_channels);
   model.place(device, device::uses_tensor_cores(options.engine.precision, device));
   std::vector<Forward> runs;
   const int64_t samples = options.tta.dropout_samples;

@@ -24,6 +24,9 @@ struct Geometry {
   /// is the same).
   int sform = 1, qform = 1, xyzt_units = 2;
   std::array<double, 12> qform_affine{};
+  /// The affine into the voxels of the sample's image, for two files of different sizes that do not
+  /// say where they lie: both show one field of view. All 0: not needed.
+  std::array<double, 12> field{};
 
   bool has_affine() const { return affine != std::array<double, 12>{}; }
   /// Whether a file gives the voxels' places; an affine that is only a substitute does not count.

@@ -173,14 +173,17 @@ at::Tensor ClassLabels::target(const at::Tensor& given) const {
   const Scan found = scan(data, labels.numel(), largest);
   if (found.wrong > 0) {
     throw DataError(fmt::format(
-        "{} of {} values are not labels ({}); num_classes={} ({}) takes whole numbers {}{}",
+        "{} of {} values are not labels ({}); num_classes={} ({}) takes whole numbers {}{}{}",
         found.wrong,
         labels.numel(),
         some_of(data, labels.numel(), largest),
         num_classes,
         text(),
         are_exclusive() ? fmt::format("0..{}", num_classes - 1) : "from 0 on",
-        ignore_index ? "" : "; a value that does not count: ignore_index"));
+        ignore_index ? "" : "; a value that does not count: ignore_index",
+        labels.min().item<double>() < 0 ? "; where it is the background, target_values begins with "
+                                          "it"
+                                        : ""));
   }
   if (!are_exclusive() && found.beyond_one > 0) labels = labels.ne(0).to(at::kFloat);
   return ignore_index ? labels.masked_fill(ignored, static_cast<double>(kIgnored)) : labels;

@@ -7,6 +7,7 @@
 #include "inference/decoder.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/head.h"
+#include "tasks/instances/labels.h"
 
 namespace cytra::tasks {
 namespace {
@@ -39,6 +40,7 @@ MetricSet metrics_in(const config::Node& task,
 
 ResultScores::ResultScores(const config::Node& task, int64_t channels)
     : labels_(classes_in(task)),
+      are_objects_(inference::decoder_of(task)->compares_as() == Input::objects),
       class_names_(task.get<std::vector<std::string>>("class_names", {})),
       metrics_(metrics_in(task, labels_, channels)) {
   if (const config::Node* key = task.find_direct("mask_key"); key != nullptr && !key->is_null())
@@ -53,6 +55,7 @@ ResultScores::Target ResultScores::target_of(data::Sample& sample,
                                              const std::string& y_key,
                                              const std::string& x_key) const {
   data::expect_same_grid(sample, y_key, x_key);
+  if (are_objects_) renumber_large_labels(sample, y_key, ignored_object_);
   Target target;
   target.values =
       (labels_ ? labels_->target_of(sample, y_key, x_key) : sample.at(y_key)).unsqueeze(0);

@@ -34,6 +34,7 @@ class ResultScores {
  private:
   std::optional<ClassLabels> labels_;  // none: of objects, or values
   std::optional<std::string> mask_key_;
+  bool are_objects_;
   std::optional<int64_t> ignored_object_;
   std::vector<std::string> class_names_;
   MetricSet metrics_;

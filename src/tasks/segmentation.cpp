@@ -110,7 +110,9 @@ class SegmentationHead final : public Head {
     }
   };
   explicit SegmentationHead(const Options& options)
-      : Head(options, {Input::masks, Input::objects, Input::probabilities}, options.labels.num_classes),
+      : Head(options,
+             {Input::masks, Input::objects, Input::probabilities},
+             options.labels.num_classes),
         labels_(options.labels),
         class_names_(options.class_names) {
     using Kind = data::TargetMeaning::Kind;

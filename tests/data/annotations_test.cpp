@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "data/survey.h"
+#include "io/annotations/paint.h"
 #include "io/image.h"
 #include "tasks/annotation_targets.h"
 #include "tests/data/datamodule_fixture.h"
@@ -211,6 +212,66 @@ TEST_F(AnnotatedSet, MayHaveAnyNumberOfLayers) {
   EXPECT_EQ(images.at(1).shape.front(), 2);
   for (const std::string& problem : survey.problems)
     EXPECT_EQ(problem.find("channels"), std::string::npos) << problem;
+}
+
+TEST(AnnotationTargets, AnyNumberOfClassesHasBoxes) {
+  const io::AnnotatedImage frame{"a.png", 1, 40, 48};
+  for (const std::size_t count : {2U, 255U, 256U, 1203U, 20000U}) {
+    std::vector<std::string> names;
+    for (std::size_t k = 0; k < count; ++k) names.push_back("c" + std::to_string(k));
+    io::Annotation box;
+    box.class_name = names.back();
+    box.box = {2, 3, 12, 13};
+    const io::Image made = io::paint_annotations("a.json", {box}, frame, TargetKind::boxes, names);
+    const auto* values = reinterpret_cast<const int32_t*>(made.pixels.data());
+    const int32_t value = values[5 * 48 + 5];
+    EXPECT_LT(value, 1 << 24) << "float32 holds it";
+    EXPECT_EQ(value / io::box_class(static_cast<int64_t>(count)), static_cast<int64_t>(count));
+  }
+}
+
+TEST_F(AnnotatedSet, AnImageIsNoTargetOfItself) {
+  const auto listed = [&](const std::string& more) {
+    return make(text_.substr(0, text_.find(", folders")) + ", folders: [images, images]" + more +
+                "}")
+        ->items(data::Split::train);
+  };
+  for (const char* kind : {".json", ".xml", ".geojson"}) {
+    for (const char* name : {"a", "b", "c", "d"})
+      touch(dir_ / "images/" + std::string(name) + kind, "{\"shapes\": []}");
+    const std::string told = message_of([&] { listed(""); });
+    EXPECT_NE(told.find("images/e.png: no annotations named 'e'"), std::string::npos) << told;
+    for (const data::Sample& sample : listed(", on_error: skip"))
+      EXPECT_NE(sample.sources.at("seg").path, sample.sources.at("raw").path);
+    for (const char* name : {"a", "b", "c", "d"})
+      fs::remove(dir_ / "images/" + std::string(name) + kind);
+  }
+  for (const char* name : {"a", "b"})
+    touch(dir_ / "images/" + std::string(name) + ".txt", "0 0.5 0.5 0.2 0.2\n");
+  const auto yolo = listed("");  // where no file means no objects
+  ASSERT_EQ(yolo.size(), 4U);
+  EXPECT_EQ(yolo[3].sources.at("seg").path, dir_ / "images/d.txt");
+  for (const auto& [index, most] : {std::pair{0, 1.}, std::pair{3, 0.}}) {
+    const auto& sources = yolo[static_cast<std::size_t>(index)].sources;
+    EXPECT_EQ(annotated(sources.at("raw").path, sources.at("seg").path, TargetKind::instances)
+                  .at("seg")
+                  .max()
+                  .item<double>(),
+              most);
+  }
+}
+
+TEST(AnnotationTargets, AFileIsNoTargetOfItself) {
+  const test::TmpDir dir;
+  write_picture(dir / "a.png");
+  fs::create_symlink(dir / "a.png", dir / "link.png");
+  fs::copy_file(dir / "a.png", dir / "copy.png");
+  const auto load = [&](const std::string& target) {
+    return message_of([&] { annotated(dir / "a.png", target, TargetKind::mask); });
+  };
+  EXPECT_NE(load(dir / "a.png").find("'seg' is the image itself"), std::string::npos);
+  EXPECT_NE(load(dir / "link.png").find("'seg' is the image itself"), std::string::npos);
+  EXPECT_EQ(load(dir / "copy.png").find("is the image itself"), std::string::npos);
 }
 
 }  // namespace

@@ -43,7 +43,10 @@ std::string judged(const TargetMeaning& meaning,
                    bool are_all = true,
                    const std::string& split = "train") {
   const data::TargetFacts facts = data::look_at_target(target, image, meaning.kind != Kind::values);
-  return join(data::check_targets(meaning, split, {facts, facts}, are_all), "\n");
+  std::vector<std::string> lines;
+  for (const auto& one : data::check_targets(meaning, split, {facts, facts}, are_all))
+    lines.push_back(one.text + (one.ends_training ? " (ends)" : ""));
+  return join(lines, "\n");
 }
 
 TargetMeaning meaning_of(Kind kind, int64_t num_classes = 1) {
@@ -192,6 +195,56 @@ TEST(TargetJudge, NothingToLearn) {
               {"valid seg", "no object", "nan"});
   EXPECT_EQ(judged(meaning_of(Kind::mask), empty, noise(1), /*are_all=*/false), "")
       << "the others may have some";
+}
+
+TEST(TargetJudge, ATrainingEndsWhereAllWouldBeForeground) {
+  at::Tensor three = squares(2, 0, 1);
+  three[0][0].fill_(3);
+  for (const at::Tensor& target : {squares(2, 0, 1), squares(255, 0, 128), three, squares(7, 0, 2)})
+    expect_told(judged(meaning_of(Kind::mask), target), {"(ends)", "task.target_threshold=0"});
+  EXPECT_EQ(judged(meaning_of(Kind::mask), three, noise(1), true, "valid").find("(ends)"),
+            std::string::npos);
+  expect_told(judged(meaning_of(Kind::objects), squares(2, 0, 1)), {"(ends)", "object_values=[2]"});
+  at::Tensor halves = at::ones({1, 48, 48});
+  halves.slice(1, 20).fill_(2);
+  EXPECT_EQ(judged(meaning_of(Kind::objects), halves).find("(ends)"), std::string::npos)
+      << "two objects may fill an image";
+  EXPECT_EQ(judged(meaning_of(Kind::classes, 4), three).find("(ends)"), std::string::npos);
+  TargetMeaning told = meaning_of(Kind::mask);
+  told.threshold = 0;
+  EXPECT_EQ(judged(told, three), "");
+}
+
+TEST(TargetJudge, BackgroundThatIsNotZeroIsNotLeftOut) {
+  const at::Tensor objects = squares(1, 1, -1), mask = squares(1, 0, -1);
+  expect_told(judged(meaning_of(Kind::mask), mask), {"target_values=[-1,1]", "(ends)"});
+  for (const double background : {-1., 255.}) {
+    TargetMeaning ignored = meaning_of(Kind::mask);
+    ignored.ignore_index = static_cast<int64_t>(background);
+    expect_told(judged(ignored, squares(1, 0, background)),
+                {"leaves no background", background < 0 ? "target_values=[-1,1]" : "[255,1]"});
+    ignored.kind = Kind::objects;
+    expect_told(judged(ignored, squares(1, 1, background)),
+                {"leaves no background", "MapLabelValued, keys: [seg]", "target_labels: [0]"});
+  }
+  at::Tensor classes = squares(1, 0);
+  classes[0][0].fill_(2);
+  classes[0][1].fill_(-1);
+  expect_told(judged(meaning_of(Kind::classes, 3), classes),
+              {"ignore_index=-1", "num_classes=4 target_values=[-1,0,1,2]"});
+  classes.masked_fill_(classes.eq(0), -1);
+  expect_told(judged(meaning_of(Kind::classes, 3), classes),
+              {"num_classes=3 target_values=[-1,1,2]"});
+}
+
+TEST(TargetJudge, OneImageAmongOthersThatIsItsTarget) {
+  const at::Tensor image = noise(1) * 20 + 100;
+  std::vector<data::TargetFacts> facts{data::look_at_target(squares(1, 0), image, true),
+                                       data::look_at_target(image, image, true)};
+  facts[1].file = "b.png";
+  const auto found = data::check_targets(meaning_of(Kind::mask), "train", facts, true);
+  ASSERT_FALSE(found.empty());
+  expect_told(found[0].text, {"the image itself in 1 of 2 images, as b.png"});
 }
 
 }  // namespace

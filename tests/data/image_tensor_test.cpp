@@ -49,5 +49,22 @@ TEST(ImageTensor, IsOfTheTypeAsked) {
   EXPECT_THROW(to_tensor(stack, 2, "a.tif"), DataError);
 }
 
+TEST(ImageTensor, LargeNumbersOfFloat64StayApart) {
+  io::Image image;
+  image.dtype = io::Dtype::f64;
+  image.shape = {1, 1, 1, 3};
+  const auto read = [&](const std::vector<double>& values) {
+    image.pixels.resize(image.bytes());
+    std::memcpy(image.pixels.data(), values.data(), image.bytes());
+    return to_tensor(image, 2, "");
+  };
+  const at::Tensor labels = read({0, 16777216, 16777217});
+  EXPECT_EQ(labels.scalar_type(), at::kLong);
+  EXPECT_EQ(labels[0][0][2].item<int64_t>(), 16777217);
+  for (const std::vector<double>& values :
+       {std::vector<double>{0, 16777216, 0.5}, {0, 1, 2}, {0, 1e300, 2}})
+    EXPECT_EQ(read(values).scalar_type(), at::kFloat);
+}
+
 }  // namespace
 }  // namespace cytra::data

@@ -141,7 +141,7 @@ TEST_F(Layout, AFolderForEachImageOfWhichOneHasNoMasks) {
                            "', columns: [raw, seg], folders: ['*/images', '*/masks']}");
   EXPECT_NE(message_of([&] {
               module->items(data::Split::train);
-            }).find("3/images/a.png: no image named '3' in " + (dir_ / "*/masks")),
+            }).find("3/images/a.png: no annotations named '3' in " + (dir_ / "*/masks")),
             std::string::npos);
 }
 

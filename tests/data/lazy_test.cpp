@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +19,7 @@ data::Sample sample_at(const std::string& path) {
   data::Sample sample;
   sample.id = path;
   sample.sources["raw"].path = path;
-  sample.sources["seg"].path = path;
+  sample.sources["seg"].path = std::filesystem::path(path).replace_filename("seg.ome.tif").string();
   return sample;
 }
 
@@ -33,6 +35,7 @@ class Lazy : public ::testing::Test {
     io::write_ome_tiff(dir_ / "a.ome.tif",
                        data::to_image(at::randint(1000, {2, 6, 64, 80}), io::Dtype::u16, geometry),
                        options);
+    std::filesystem::copy_file(dir_ / "a.ome.tif", dir_ / "seg.ome.tif");
   }
   test::TmpDir dir_;
 };

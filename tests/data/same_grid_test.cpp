@@ -159,7 +159,7 @@ TEST(SameGrid, WhatAFileDoesNotTellSpeaksAgainstNothing) {
   const Grid image = oblique_grid();
   const io::Geometry nothing;
   EXPECT_EQ(compare_grids(nothing, {4, 5, 6}, image.geometry, image.size).kind, GridKind::unknown);
-  EXPECT_EQ(compare_grids(nothing, {9, 9}, nothing, {7, 7}).kind, GridKind::unknown);
+  EXPECT_EQ(compare_grids(nothing, {9, 9}, nothing, {7, 7}).kind, GridKind::other);
   io::Geometry guess = geometry_from({-3, 0, 0, 1, 0, 3, 0, 1, 0, 0, 3, 1});
   guess.spacing_um = image.geometry.spacing_um;
   guess.sform = guess.qform = 0;
@@ -344,6 +344,60 @@ TEST(Spacingd, SaysMillimetresWhereOneVoxelWouldBeLeft) {
   EXPECT_NE(message("1").find("0.001 for each um"), std::string::npos) << message("1");
   EXPECT_NE(message("1e-9").find("pixdim in mm"), std::string::npos) << message("1e-9");
   EXPECT_EQ(message("0.0005"), "");
+}
+
+/// A pair in memory, in whose pixels no place is known, after transforms. "": it fits.
+std::string after(const std::vector<int64_t>& image,
+                  const std::vector<int64_t>& target,
+                  const std::vector<std::string>& transforms,
+                  double spacing_um = 0,
+                  double target_spacing_um = 0) {
+  data::Sample item;
+  item.id = "pair";
+  item.image = "raw";
+  item.tensors["raw"] = at::rand(image);
+  item.tensors["seg"] = at::rand(target).gt(0.5).to(at::kByte);
+  item.geometries["raw"].spacing_um = {spacing_um, spacing_um, spacing_um};
+  item.geometries["seg"].spacing_um = {target_spacing_um, target_spacing_um, target_spacing_um};
+  data::Transforms list;
+  for (const std::string& one : transforms)
+    list.push_back(make_transform("{_target_: " + one + ", keys: [raw, seg]}"));
+  const data::Pipeline pipeline({item}, list, nullptr, false);
+  data::CurrentTransform current{nullptr};
+  data::Sample sample = pipeline.load(0, current);
+  Rng rng(1);
+  pipeline.transform(sample, rng, current);
+  EXPECT_EQ(sample.size("raw"), sample.size("seg")) << transforms.back();
+  return message_of<DataError>([&] { data::expect_same_grid(sample, "seg", "raw"); });
+}
+
+TEST(SameGrid, ATargetOfAnotherSizeIsNoneOfItsImageWhateverPadsOrCutsBoth) {
+  const std::string pad = "SpatialPadd, spatial_size: [128]",
+                    crop = "RandSpatialCropd, random_size: false, roi_size: [32]";
+  for (const auto& [image, target] :
+       {std::pair<std::vector<int64_t>, std::vector<int64_t>>{{1, 96, 96}, {1, 48, 48}},
+        {{1, 100, 100}, {1, 80, 90}},
+        {{1, 96, 96}, {1, 96, 95}},
+        {{3, 96, 96}, {4, 120, 97}},
+        {{1, 20, 40, 40}, {1, 10, 40, 40}}}) {
+    for (const double spacing : {0., 250.}) {
+      for (const std::vector<std::string>& steps :
+           {std::vector<std::string>{pad},
+            {pad, crop},
+            {"SpatialPadd, method: end, spatial_size: [128]"},
+            {"RandRotate90d, prob: 1", pad},
+            {"ResizeWithPadOrCropd, spatial_size: [64]"},
+            {"CenterSpatialCropd, roi_size: [8]"}})
+        EXPECT_NE(after(image, target, steps, spacing, spacing), "") << steps[0] << target[1];
+    }
+  }
+  EXPECT_NE(after({1, 64, 64}, {1, 128, 128}, {crop}), "") << "a larger target was cut";
+  // What gives both one size on purpose.
+  const std::string resize = "Resized, mode: [area, nearest], spatial_size: ";
+  EXPECT_EQ(after({1, 96, 96}, {1, 48, 48}, {resize + "[64, 64]", pad}), "");
+  EXPECT_EQ(after({1, 20, 40, 40}, {1, 10, 20, 40}, {resize + "[16, 32, 32]", pad}), "");
+  EXPECT_EQ(after({1, 96, 96}, {1, 48, 48}, {"Spacingd, pixdim: [2, 2]", pad}, 1000, 2000), "");
+  EXPECT_EQ(after({1, 90, 96}, {1, 90, 96}, {pad, crop}), "");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "data/survey.h"
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include <ATen/ATen.h>
@@ -100,7 +101,9 @@ TEST(Survey, FindsWhatIsWrong) {
   const data::Survey survey = data::survey(module, 2, ignore);
   const auto& problems = survey.problems;
   EXPECT_EQ(problems.size(), 3U) << text_of(problems);
-  EXPECT_TRUE(has(problems, "train: train[1]: size of 'raw' is 16x16, of 'seg' 16x12"))
+  EXPECT_TRUE(has(problems,
+                  "train: train[1]: 'seg' has another size than 'raw' (train[1]): 16x12 voxels, "
+                  "expected 16x16"))
       << text_of(problems);
   EXPECT_TRUE(has(problems,
                   "train raw: train[2]: channels 2, most others 1; data.on_error=skip leaves out"))
@@ -155,6 +158,37 @@ TEST(Survey, ReadsFilesAndNamesTheBrokenOnes) {
   EXPECT_FALSE(has(left_out.problems, "broken.tif")) << text_of(left_out.problems);
   EXPECT_TRUE(has(left_out.notes, "train raw: " + (dir / "broken.tif") + ": "))
       << text_of(left_out.notes);
+}
+
+TEST(Survey, GreyInColoursIsGreyAndAClassIsNotEmptied) {
+  const test::TmpDir dir;
+  const auto write = [&](const std::string& name, int64_t channels, bool is_grey, int first) {
+    std::filesystem::create_directories((dir / name).substr(0, (dir / name).rfind('/')));
+    io::Image image;
+    image.shape = {channels, 1, 8, 8};
+    for (int64_t i = 0; i < image.count(); ++i)
+      image.pixels.push_back(static_cast<unsigned char>(first + (is_grey ? i % 64 : i)));
+    io::write_png(dir / name, image);
+  };
+  const auto problems = [&] {
+    const auto module = make<data::DataModule>(
+        "{_target_: ClassFolderDatamodule, path: '" + dir.path() +
+        "', valid_fraction: 0, class_names: [cat, dog, fox], transforms: {train: [{_target_: LoadImaged, keys: raw}]}}");
+    return text_of(data::survey(*module, 2, ignore).problems);
+  };
+  for (int i = 0; i < 4; ++i) {
+    write("cat/" + std::to_string(i) + ".png", 1, true, 4 * i);
+    write("dog/" + std::to_string(i) + ".png", 3, true, 60 + 4 * i);
+    write("fox/" + std::to_string(i) + ".png", 1, true, 120 + 4 * i);
+  }
+  EXPECT_EQ(problems().find("channels"), std::string::npos) << problems();
+  write("dog/0.png", 3, false, 0);
+  EXPECT_NE(problems().find("dog/0.png: channels 3, most others 1; data.on_error=skip"),
+            std::string::npos)
+      << problems();
+  for (int i = 1; i < 3; ++i) write("dog/" + std::to_string(i) + ".png", 3, false, 7 * i);
+  EXPECT_EQ(problems().find("on_error=skip"), std::string::npos) << problems();
+  EXPECT_NE(problems().find("LoadImaged's channel: [0]"), std::string::npos) << problems();
 }
 
 }  // namespace

@@ -251,11 +251,17 @@ TEST_F(Infer, AMaskThatTheTaskNamesIsLoaded) {
 TEST_F(Infer, ImagesOfOtherChannels) {
   write("*.png", grey);
   write("masks/*_cp_masks.png", objects);
-  io::write_png(dir_ / "cell1.png", paint(1, 3, 1, grey));
+  io::Image colours = paint(1, 3, 1, grey);
+  io::write_png(dir_ / "cell1.png", colours);
   const std::string words = small_ + "--check-data";
+  const Outcome same = train(words);
+  EXPECT_EQ(same.code, 0) << same.out << "grey in colours is grey";
+  EXPECT_NE(same.err.find("read as grey"), std::string::npos) << same.err;
+  colours.pixels.back() ^= 64;
+  io::write_png(dir_ / "cell1.png", colours);
   const Outcome told = train(words);
   EXPECT_EQ(told.code, 2) << told.out;
-  EXPECT_NE(told.err.find("images have 1, 3 channels: data.on_error=skip leaves out"),
+  EXPECT_NE(told.err.find("images have 1, 3 channels: LoadImaged's channel: [0] takes"),
             std::string::npos)
       << told.err;
   EXPECT_NE(told.out.find("problem: train raw: " + dir_ / "cell1.png" +

@@ -12,6 +12,7 @@
 #include "base/run_lock.h"
 #include "config/text_of.h"
 #include "data/image_tensor.h"
+#include "io/grey.h"
 #include "io/reader.h"
 #include "nn/detection_model.h"
 #include "pipelines/detection/detector.h"
@@ -93,7 +94,9 @@ std::vector<data::Sample> all_parts_of(const std::vector<data::Sample>& inputs,
 }
 
 at::Tensor read_pixels(const data::Source& source, int64_t channels) {
-  at::Tensor image = data::to_tensor(io::read_image(source.path, source.selection), 2, source.path);
+  io::Image pixels = io::read_image(source.path, source.selection);
+  if (channels == 1 && source.more.empty()) io::make_grey(pixels, source.path);
+  at::Tensor image = data::to_tensor(std::move(pixels), 2, source.path);
   for (const std::string& path : source.more)  // its further channels
     image = at::cat({image, data::to_tensor(io::read_image(path, source.selection), 2, path)});
   data::check_finite(image, source.path);
@@ -118,8 +121,7 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
   const std::string x_key = task.get<std::string>("x_key", "raw");
 
   pipelines::Tally tally(run.json);
-  pipelines::InputWants wants{model.in_channels};
-  wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
+  const pipelines::InputWants wants = pipelines::wants_of(model);
   std::vector<data::Sample> inputs =
       pipelines::list_inputs(config.data, {x_key}, tally.leaving_out(), wants);
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(

@@ -84,6 +84,7 @@ class WholeImageModel {
                           inference::decoder_of(one.config.at("task")),
                           inference::temperature_of(one, temperature)});
     }
+    transforms_.expect_channels(model_.in_channels);
     model_.place(device_, device::uses_tensor_cores("32", device_));
   }
   inference::ModelInput load(const data::Sample& input,
@@ -248,8 +249,8 @@ int predict_whole_images(cli::Run run,
   if (has_truth) keys.insert(keys.end(), target.columns.begin(), target.columns.end());
 
   pipelines::Tally tally(run.json);
-  pipelines::InputWants wants{model.in_channels, model.spatial_dims};
-  wants.source_keys = model.config.get<std::vector<std::string>>("data.source_keys", {});
+  pipelines::InputWants wants = pipelines::wants_of(model);
+  wants.spatial_dims = model.spatial_dims;
   std::vector<data::Sample> inputs =
       pipelines::list_inputs(config.data, keys, tally.leaving_out(), wants);
   inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(

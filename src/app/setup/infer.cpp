@@ -182,8 +182,8 @@ class Inference {
     if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") == "fail" &&
         is_first_process()) {
       log::warn(
-          "images have {} channels: data.on_error=skip leaves out those that raw_im_channels "
-          "does not name",
+          "images have {} channels: LoadImaged's channel: [0] takes the first of each, and "
+          "--check-data names those that differ",
           fmt::join(facts.all_channels, ", "));
     }
     if (!facts.channels || channels.kind != config::Kind::integer ||

@@ -136,7 +136,10 @@ data::DataLoaderSpec test_spec(const Setup& setup, const std::vector<data::Sampl
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   data::DataLoaderSpec spec = data::loader_spec(*setup.data, split);
-  for (data::Sample& item : spec.items) item.image = setup.task->x_key();
+  for (data::Sample& item : spec.items) {
+    item.image = setup.task->x_key();
+    item.channels = setup.task->model().in_channels();
+  }
   const auto last =
       split == Split::train ? setup.task->sample_transform() : setup.task->validation_transform();
   if (last) spec.transforms.push_back(last);

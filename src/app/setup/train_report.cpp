@@ -8,6 +8,7 @@
 
 #include "app/run/entry.h"
 #include "base/escape.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/timers.h"
@@ -92,6 +93,11 @@ std::string write_held_out(const Node& data,
     for (const auto& [key, source] : sample.sources) {
       if (source.path.empty()) break;  // left out by data.on_error
       if (!is_plain(source)) return "";
+      if (!data::is_there(source.path)) {  // of an image without objects, YOLO has no file
+        row.push_back(folder + "/no_objects.txt");
+        write_file(row.back(), "");
+        continue;
+      }
       row.push_back(fs::absolute(source.path).lexically_normal().string());
     }
     if (row.size() == columns.size()) rows.push_back(std::move(row));

@@ -65,6 +65,7 @@ Looked look(const Setup& setup,
         voxels += target.numel();
         looked.facts[m].push_back(
             data::look_at_target(target, image, meaning.kind != Kind::values));
+        looked.facts[m].back().file = sample.file_of(meaning.key);
         if (is_same_file(sample, meaning.key, meaning.image_key))
           looked.facts[m].back().is_image = true;
       }
@@ -78,7 +79,7 @@ Looked look(const Setup& setup,
 
 }  // namespace
 
-std::vector<std::string> check_targets(const Setup& setup, int64_t images) {
+std::vector<std::string> check_targets(const Setup& setup, int64_t images, bool may_end) {
   std::vector<std::string> problems;
   const std::vector<TargetMeaning> meanings = setup.task->target_meanings();
   if (meanings.empty()) return problems;
@@ -90,9 +91,11 @@ std::vector<std::string> check_targets(const Setup& setup, int64_t images) {
       continue;
     }
     for (std::size_t m = 0; m < meanings.size(); ++m) {
-      const std::vector<std::string> lines =
-          data::check_targets(meanings[m], data::name_of(split), looked.facts[m], looked.are_all);
-      problems.insert(problems.end(), lines.begin(), lines.end());
+      for (const data::TargetProblem& problem : data::check_targets(
+               meanings[m], data::name_of(split), looked.facts[m], looked.are_all)) {
+        if (may_end && problem.ends_training) throw ConfigError(problem.text);
+        problems.push_back(problem.text);
+      }
     }
   }
   return problems;

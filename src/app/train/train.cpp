@@ -223,7 +223,7 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
   constexpr int64_t kCheckedImages = 8;  // images of a split
   if (is_first && !is_resumed) {
-    for (const std::string& problem : check_targets(setup, kCheckedImages))
+    for (const std::string& problem : check_targets(setup, kCheckedImages, /*may_end=*/true))
       log::warn("{}", problem);
   }
   spinner.emplace("preparing the training");

@@ -55,20 +55,6 @@ struct SubsampleOptions {
   }
 };
 
-/// Finds a split by CytoDL's names; false for other names.
-bool split_of(const std::string& name, Split& split) {
-  static const std::map<std::string, Split> names = {{"train", Split::train},
-                                                     {"training", Split::train},
-                                                     {"val", Split::valid},
-                                                     {"valid", Split::valid},
-                                                     {"validation", Split::valid},
-                                                     {"test", Split::test},
-                                                     {"testing", Split::test}};
-  const auto found = names.find(name);
-  if (found != names.end()) split = found->second;
-  return found != names.end();
-}
-
 class DataframeDatamodule final : public DataModule, public Parted {
  public:
   struct Options : LoaderOptions, FoldOptions, SourceKeyOptions {
@@ -121,8 +107,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
       if (!split_map.is_null() && !split_map.is_map())
         throw ConfigError("split_map: expected a map, such as {fit: train, check: valid}");
       for (const auto& [word, split] : split_map.map) {
-        Split unused = Split::train;
-        if (!split_of(split.as<std::string>(), unused)) {
+        if (!split_named(split.as<std::string>())) {
           throw ConfigError(
               fmt::format("split_map.{}: '{}', expected train, valid or test.{}",
                           word,
@@ -307,8 +292,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     std::string word = manifest.cell(row, column);
     if (const config::Node* other = options_.split_map.find_direct(word))
       word = other->as<std::string>();
-    Split split = Split::train;
-    if (split_of(word, split)) return split;
+    if (const std::optional<Split> split = split_named(word)) return *split;
     std::vector<std::string> choices{"train", "valid", "test"};
     for (const auto& [key, value] : options_.split_map.map) choices.push_back(key);
     throw DataError(

@@ -235,13 +235,35 @@ class FolderDatamodule final : public DataModule, public Parted {
                     "and the other filters");
   }
 
+  /// The kinds of files that images have as partners, beside themselves.
+  struct PartnerKinds {
+    bool are_drawn = false;   // annotations are among them
+    bool has_others = false;  // than .txt
+  };
+  static PartnerKinds kinds_of(const std::vector<File>& images,
+                               const std::multimap<std::string, std::string>& by_name) {
+    PartnerKinds kinds;
+    for (const File& image : images) {
+      const auto [begin, end] = by_name.equal_range(image.name);
+      for (auto one = begin; one != end; ++one) {
+        if (one->second == image.path) continue;
+        kinds.are_drawn = kinds.are_drawn || io::is_annotation_path(one->second);
+        kinds.has_others = kinds.has_others || !ends_with(one->second, ".txt");
+      }
+    }
+    return kinds;
+  }
+
   /// The partner of an image. Where there are several, the annotations are taken, as people save
-  /// them beside the image.
+  /// them beside the image, which is no partner of itself (`is_drawn`: others have annotations).
   static std::string partner_of(const File& image,
-                                const std::multimap<std::string, std::string>& by_name) {
+                                const std::multimap<std::string, std::string>& by_name,
+                                bool is_drawn) {
     const auto [begin, end] = by_name.equal_range(image.name);
     std::vector<std::string> paths, drawn;
     for (auto one = begin; one != end; ++one) {
+      std::error_code ignored;
+      if (is_drawn && fs::equivalent(one->second, image.path, ignored)) continue;
       if (io::is_annotation_path(one->second)) drawn.push_back(one->second);
       paths.push_back(one->second);
     }
@@ -290,13 +312,29 @@ class FolderDatamodule final : public DataModule, public Parted {
       std::multimap<std::string, std::string> by_name;
       for (const File& file : list(folder, column, files)) by_name.emplace(file.name, file.path);
       const std::string shared = shared_by(files, by_name);
+      const PartnerKinds kinds = kinds_of(files, by_name);
+      std::size_t empty = 0;
       for (std::size_t i = 0; i < files.size(); ++i) {
-        const std::string partner = shared.empty() ? partner_of(files[i], by_name) : shared;
-        if (partner.empty())
+        std::string partner =
+            shared.empty() ? partner_of(files[i], by_name, kinds.are_drawn) : shared;
+        if (partner.empty() && kinds.are_drawn && !kinds.has_others) {  // YOLO
+          partner = (folder / (files[i].name + ".txt")).string();
+          ++empty;
+        } else if (partner.empty()) {
           alone.emplace(i,
-                        fmt::format("no image named '{}' in {}", files[i].name, folder.string()));
+                        fmt::format("no {} named '{}' in {}",
+                                    kinds.are_drawn ? "annotations" : "image",
+                                    files[i].name,
+                                    folder.string()));
+        }
         samples[i].sources[options_.columns[column]].path = partner;
       }
+      if (empty > 0)
+        warn_once(
+            fmt::format("{}: {} of {} images have no .txt, which means no objects, as in YOLO",
+                        folder.string(),
+                        empty,
+                        files.size()));
     }
     leave_out(alone, samples);
     join_sources(options_.source_keys, options_.joined, options_.samples_columns, samples);

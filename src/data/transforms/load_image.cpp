@@ -15,6 +15,7 @@
 #include "data/image_tensor.h"
 #include "data/same_grid.h"
 #include "data/sample.h"
+#include "io/grey.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -192,13 +193,14 @@ class LoadImaged final : public Transform {
         const ImageRequest& image = open(sample, key, source->second);
         sample.geometries[key] = image.reader->info().geometry;
       } else if (source != sample.sources.end()) {
-        sample.tensors[key] = load(source->second, sample.geometries[key]);
+        sample.tensors[key] = load(source->second, sample.geometries[key], takes_grey(sample, key));
       } else if (!options_.allow_missing_keys) {
         throw_missing(sample, key);
       }
       const bool is_coming = sample.sources.count(sample.image) > 0 || sample.has(sample.image);
       if (!is_coming && sample.has(key)) sample.image = key;
     }
+    expect_no_copies(sample);
     settle_grids(sample);
   }
 
@@ -247,9 +249,17 @@ class LoadImaged final : public Transform {
     sample.geometries[key] = info.geometry;
   }
 
+  /// Whether a grey image that was saved in colours is meant as one channel.
+  bool takes_grey(const Sample& sample, const std::string& key) const {
+    const Source& source = sample.sources.at(key);
+    return key == sample.image && sample.channels == 1 && source.more.empty() &&
+           selection_of(source).channels.empty();
+  }
+
   const ImageRequest& open(Sample& sample, const std::string& key, const Source& source) const {
     std::shared_ptr<const io::ImageReader> reader =
         io::open_image(source.path, selection_of(source));
+    if (takes_grey(sample, key)) reader = io::grey_of(std::move(reader), source.path);
     const auto& shape = reader->info().shape;
     expect_planes(shape[1], options_.spatial_dims, source.path);
     sample.tensors.erase(key);
@@ -273,11 +283,12 @@ class LoadImaged final : public Transform {
     return selection;
   }
 
-  at::Tensor load(const Source& source, io::Geometry& geometry) const {
+  at::Tensor load(const Source& source, io::Geometry& geometry, bool takes_grey) const {
     io::Selection selection = selection_of(source);
     std::vector<at::Tensor> parts;
     const auto read = [&](const std::string& path) {
       io::Image image = io::read_image(path, selection);
+      if (takes_grey) io::make_grey(image, path);
       expect_planes(image.shape[1], options_.spatial_dims, path);
       const io::Geometry own = image.geometry;
       at::Tensor tensor = to_tensor(std::move(image), options_.spatial_dims, path);

@@ -13,7 +13,7 @@ using Move = std::array<std::array<double, 4>, 3>;
 
 // Works without tensors, as it is called for every crop of a training run.
 void follow_move(io::Geometry& geometry, const Move& move) {
-  for (auto* affine : {&geometry.affine, &geometry.qform_affine}) {
+  for (auto* affine : {&geometry.affine, &geometry.qform_affine, &geometry.field}) {
     const auto before = *affine;
     for (std::size_t row = 0; row < 3; ++row) {
       for (std::size_t column = 0; column < 4; ++column) {

@@ -138,6 +138,12 @@ const ImageAnnotations& annotations_of(const AnnotationFile& file,
                               image.path));
 }
 
+/// YOLO has no file for an image without objects.
+bool is_missing_yolo(const std::string& path) {
+  std::error_code ignored;
+  return small_extension(path) == ".txt" && !fs::exists(path, ignored);
+}
+
 /// Fills COCO's outlines as pycocotools does.
 void fill_as_coco(const std::string& path, Annotation& object, const AnnotatedImage& image) {
   for (const CocoRle& mask : object.masks) {
@@ -194,6 +200,7 @@ std::vector<std::string> list_annotations(const std::string& folder, bool is_rec
 
 std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image) {
   if (is_mask_folder(path)) return read_mask_folder(path, image);
+  if (is_missing_yolo(path)) return {};
   const SharedFile file = open_annotations(path, image);
   const ImageAnnotations& one = annotations_of(*file, path, image);
   const bool differs =
@@ -218,7 +225,7 @@ std::vector<std::string> class_names_of(const std::vector<std::string>& paths) {
   std::vector<std::string> ordered;
   std::set<std::string> others;
   for (const std::string& path : paths) {
-    if (is_mask_folder(path)) continue;  // its objects have no class
+    if (is_mask_folder(path) || is_missing_yolo(path)) continue;  // without classes
     const SharedFile file = open_annotations(path, {});
     for (const std::string& name : file->classes) {
       if (!file->is_ordered) {

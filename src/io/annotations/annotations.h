@@ -45,7 +45,8 @@ std::vector<std::string> list_annotations(const std::string& folder, bool is_rec
 
 /// Reads the annotations of one image, in the file's order. The format follows from the content;
 /// in a COCO file of many images, the image is found by the end of its path; YOLO's classes have
-/// the names in data.yaml or classes.txt in its folder or one above. Thread: several at once; a
+/// the names in data.yaml or classes.txt in its folder or one above, and an image without objects
+/// may have no .txt. Thread: several at once; a
 /// COCO file is kept in memory. Throws: DataError naming the file and the place in it, ConfigError
 /// (no such file).
 std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image);

@@ -177,7 +177,8 @@ std::array<int64_t, 4> whole_box(const std::array<double, 4>& box, const Annotat
 /// Finds the layer of each box: the first one where it overlaps no other.
 class Layers {
  public:
-  Layers(const std::string& path, const AnnotatedImage& image) : path_(path), image_(image) {}
+  Layers(const std::string& path, const AnnotatedImage& image, std::size_t classes)
+      : path_(path), image_(image), stride_(box_class(static_cast<int64_t>(classes))) {}
 
   void add(const std::array<int64_t, 4>& box, int64_t kind) {
     const auto [x0, y0, x1, y1] = box;
@@ -191,11 +192,11 @@ class Layers {
             {std::vector<int32_t>(static_cast<std::size_t>(image_.height * image_.width)), 0});
       }
       Layer& into = layers_[layer];
-      if (into.last == kBoxClass - 1 || !is_free(into, box)) continue;
+      if (into.last == stride_ - 1 || !is_free(into, box)) continue;
       ++into.last;
       for (int64_t y = y0; y < y1; ++y) {
         const auto row = into.pixels.begin() + y * image_.width;
-        std::fill(row + x0, row + x1, static_cast<int32_t>(kind * kBoxClass + into.last));
+        std::fill(row + x0, row + x1, static_cast<int32_t>(kind * stride_ + into.last));
       }
       return;
     }
@@ -235,6 +236,7 @@ class Layers {
   }
   const std::string& path_;
   const AnnotatedImage& image_;
+  int64_t stride_;
   std::vector<Layer> layers_;
   int64_t painted_ = 0;
 };
@@ -253,7 +255,7 @@ Image paint_annotations(const std::string& path,
   if (kind == TargetKind::boxes) {
     if (image.depth > 1)
       throw DataError(image.path + ": a stack, expected a plane: boxes are of planes");
-    Layers layers(path, image);
+    Layers layers(path, image, class_names.size());
     for (const Annotation& object : annotations) {
       if (!object.is_crowd)
         layers.add(whole_box(object.box, image), std::max<int64_t>(1, kind_of(object)));

@@ -13,11 +13,14 @@ enum class TargetKind {
   classes,    // 0 for none, 1 ... by class_names; a later one is painted over an earlier one
   mask,       // 1 in any object
   channels,   // a mask for each of class_names
-  boxes,      // layers of filled boxes without overlap: class (1 ...) * kBoxClass + a number
+  boxes,      // layers of filled boxes without overlap: class (1 ...) * box_class() + a number
 };
 TargetKind target_kind(const std::string& name);
 extern const std::vector<std::string> kTargetKinds;  // their names
-constexpr int64_t kBoxClass = 65536;
+/// The distance of two classes' numbers: with any number of classes, float32 holds them.
+constexpr int64_t box_class(int64_t classes) {
+  return classes <= 255 ? 65536 : (int64_t{1} << 24) / (classes + 1);
+}
 
 /// Paints (C, Z, Y, X) in the image's grid. Throws: DataError naming `path` for a class that
 /// class_names do not have (unless it is empty), a plane that the image does not have, more

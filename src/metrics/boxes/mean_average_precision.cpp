@@ -14,12 +14,11 @@
 namespace cytra::metrics {
 namespace {
 
-constexpr std::size_t kThresholds = 10;  // IoU 0.5, 0.55 ... 0.95
-constexpr int kRecalls = 101;            // 0, 0.01 ... 1
-
-double map_threshold(std::size_t t) {
-  return 0.5 + 0.05 * static_cast<double>(t);
-}
+/// COCO's, numpy.linspace(0.5, 0.95, 10): an IoU of 17 / 20 reaches 0.85.
+constexpr std::size_t kThresholds = 10;
+constexpr std::array<double, kThresholds> kIoUs{
+    0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.8999999999999999, 0.95};
+constexpr int kRecalls = 101;  // 0, 0.01 ... 1
 
 struct MapBox {
   const double* corners;  // as ops::Boxes
@@ -135,7 +134,7 @@ void MeanAveragePrecision::add(const ops::Boxes& boxes, const ops::Boxes& truth)
       uint32_t right = 0;
       for (std::size_t t = 0; t < kThresholds; ++t) {
         const uint32_t bit = 1U << t;
-        double best = std::min(map_threshold(t), 1 - 1e-10);
+        double best = std::min(kIoUs[t], 1 - 1e-10);
         std::size_t match = ious.size();
         for (std::size_t o = 0; o < ious.size(); ++o) {
           if ((taken[o] & bit) != 0 || ious[o] < best) continue;

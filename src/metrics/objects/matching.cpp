@@ -29,8 +29,9 @@ class Rivals {
     std::iota(parents_.begin(), parents_.end(), 0);
   }
   int64_t root(int64_t object) {
-    int64_t& parent = parents_[static_cast<std::size_t>(object)];
-    return parent == object ? object : parent = root(parent);
+    int64_t* const parents = parents_.data();
+    while (parents[object] != object) object = parents[object] = parents[parents[object]];
+    return object;
   }
   void join(int64_t a, int64_t b) { parents_[static_cast<std::size_t>(root(a))] = root(b); }
 

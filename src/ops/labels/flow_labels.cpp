@@ -116,7 +116,9 @@ Ends ends_of(const at::Tensor& output, double threshold, int64_t niter) {
     for (int d = 0; d < D; ++d) to += (place[d] + 1) * field.stride[d];
     for (int d = 0; d < D; ++d) {
       const float side = static_cast<float>(std::max<int64_t>(field.size[d] - 1, 1));
-      field.flow[static_cast<std::size_t>(to)][d] = data[d * image + v] / kFlowScale * (2 / side);
+      const float flow = data[d * image + v];  // what is not finite moves nothing
+      if (std::isfinite(flow))
+        field.flow[static_cast<std::size_t>(to)][d] = flow / kFlowScale * (2 / side);
     }
   }
   ends.places.resize(ends.voxels.size());

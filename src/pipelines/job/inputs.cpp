@@ -22,29 +22,13 @@
 #include "io/csv.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
+#include "pipelines/job/table_rows.h"
 
 namespace cytra::pipelines {
 namespace {
 
 namespace fs = std::filesystem;
 using config::Node;
-
-/// Rows whose images are missing go to `leave_out`, unless `all` are wanted.
-std::vector<data::Sample> read_rows(const data::Manifest& manifest,
-                                    bool all,
-                                    const std::vector<std::string>& keys,
-                                    const LeaveOut& leave_out) {
-  if (all || manifest.rows() == 0) return manifest.samples();
-  std::vector<data::Sample> samples;
-  for (std::size_t row = 0; row < manifest.rows(); ++row) {
-    try {
-      for (data::Sample& sample : manifest.samples({row})) samples.push_back(std::move(sample));
-    } catch (const DataError& error) {
-      leave_out(manifest.cell(row, manifest.column(keys.front())), error);
-    }
-  }
-  return samples;
-}
 
 /// The LoadImaged transforms of the checkpoint's predict list, or valid list.
 std::vector<Node> loads_of(const inference::Predictor& predictor) {
@@ -206,10 +190,25 @@ bool InputOptions::is_manifest() const {
   return ends_with(path, ".csv") || ends_with(path, ".tsv");
 }
 
+InputWants wants_of(const inference::LoadedModel& model) {
+  InputWants wants{model.in_channels};
+  const Node* data = model.config.find("data");
+  if (data == nullptr || !data->is_map()) return wants;
+  wants.source_keys = data->get<std::vector<std::string>>("source_keys", {});
+  const auto given = [&](const char* key) {
+    const Node* node = data->find_direct(key);
+    return node == nullptr ? Node() : *node;
+  };
+  wants.split_map = given("split_map");
+  wants.has_folds = !given("folds").is_null();
+  if (const Node column = given("split_column"); !column.is_null())
+    wants.split_column = column.as<std::string>();
+  return wants;
+}
+
 InputWants wants_of(const inference::Predictor& predictor, const Node& inference_args) {
   const Node& trained = predictor.model().config;
-  InputWants wants{predictor.model().in_channels};
-  wants.source_keys = trained.get<std::vector<std::string>>("data.source_keys", {});
+  InputWants wants = wants_of(predictor.model());
   wants.time_is_channel =
       ends_with(trained.get<std::string>("data._target_", ""), "DecathlonDatamodule");
   for (const Node& load : loads_of(predictor)) {
@@ -255,7 +254,7 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
     data::SourceKeyOptions parts{wants.source_keys};
     const std::vector<std::string> columns = parts.read(columns_of(path, keys, wants));
     samples =
-        read_rows({path, columns, "", false, axes}, options.on_error == "fail", columns, leave_out);
+        read_rows({path, columns, "", false, axes}, options, wants, columns.front(), leave_out);
     data::join_sources(wants.source_keys, key, keys, samples);
   } else {
     samples.resize(1);

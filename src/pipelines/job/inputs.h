@@ -17,7 +17,7 @@ struct InputOptions {
   bool with_target = false;
   int64_t batch_size = 1;
   std::vector<double> spacing_um;
-  std::optional<std::string> axes;
+  std::optional<std::string> axes, split;
   template <class V>
   void visit(V& v) {
     v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
@@ -33,6 +33,11 @@ struct InputOptions {
     v("with_target",
       with_target,
       "the manifest has the target's column, too: report the task's metrics");
+    v("split",
+      split,
+      "the rows of a manifest whose column says train, valid or test; null: all, but "
+      "with_target those that were not trained on: test, else valid",
+      {"train", "valid", "test", "all"});
     v("on_mismatch",
       on_mismatch,
       "a target whose file says that it does not lie on its image: is left out by on_error, "
@@ -75,8 +80,13 @@ struct InputWants {
   bool time_is_channel = false;               // as in the training's data set
   std::vector<std::string> keys = {};         // of further columns, where the manifest has them
   std::vector<std::string> source_keys = {};  // data.source_keys of the training
+  std::string split_column = {};              // data.split_column of the training
+  config::Node split_map = {};                // data.split_map
+  bool has_folds = false;                     // rows for validation were trained on, too
 };
 
+/// What its configuration says of tables.
+InputWants wants_of(const inference::LoadedModel& model);
 InputWants wants_of(const inference::Predictor& predictor, const config::Node& inference_args);
 /// The key of the file that the model's image comes from, which may be made of several.
 std::string source_key(const inference::Predictor& predictor);
@@ -85,8 +95,8 @@ std::string source_key(const inference::Predictor& predictor);
 /// for a model of stacks; CASE_0000.ext with a channel stands for CASE_0001.ext ..., too), the
 /// images of a folder (CASE_0000.ext, CASE_0001.ext are channels of one), the test images of a data
 /// set of nnU-Net, the Decathlon or COCO, or the rows of a manifest, which has the columns `keys`,
-/// the image's first. Throws: ConfigError, DataError; with on_error=skip a row whose images are
-/// missing goes to `leave_out` instead.
+/// the image's first, as data.split says. Throws: ConfigError, DataError; with on_error=skip a row
+/// whose images are missing goes to `leave_out` instead.
 std::vector<data::Sample> list_inputs(const InputOptions& options,
                                       const std::vector<std::string>& keys,
                                       const LeaveOut& leave_out,

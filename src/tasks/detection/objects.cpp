@@ -36,7 +36,7 @@ class DetectionTarget final : public data::Transform {
     const std::vector<int64_t> size = sample.size(objects_.x_key);
     data::expect_same_grid(sample, objects_.y_key, objects_.x_key);
     if (objects_.class_key) data::expect_same_grid(sample, *objects_.class_key, objects_.x_key);
-    renumber_large_labels(sample, objects_.y_key);
+    renumber_large_labels(sample, objects_.y_key, {});
     expect_labels(sample, objects_.y_key, size);
     at::Tensor classes;
     if (objects_.class_key) {
@@ -85,7 +85,10 @@ ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) 
   const auto volume_of = [dims](const at::Tensor& one) { return dims == 2 ? one : one[0]; };
   if (numbers.ne(numbers.round()).any().item<bool>())
     throw DataError("labels with fractions, expected whole numbers; resampling needs mode nearest");
-  if (numbers.lt(0).any().item<bool>()) throw DataError("negative labels, expected 0 for none");
+  if (numbers.lt(0).any().item<bool>()) {
+    throw DataError("negative labels, expected 0 for none; where one is the background, " +
+                    data::background_by_map(y_key, numbers.min().item<double>()));
+  }
   const at::Tensor kinds =
       classes.defined() ? volume_of(classes.to(at::kCPU, at::kLong).contiguous()) : at::Tensor();
   const bool are_named = !kinds.defined() && num_classes > 1;  // labels hold their classes
@@ -109,7 +112,7 @@ ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) 
     if (narrowest < min_size) continue;
     int64_t number = 0;
     if (are_named) {
-      number = static_cast<int64_t>(label) / io::kBoxClass - 1;
+      number = static_cast<int64_t>(label) / io::box_class(num_classes) - 1;
       if (number < 0 || number >= num_classes) {
         throw DataError(fmt::format(
             "labels without classes, but num_classes={}: expected task.class_key, the column of "

@@ -15,6 +15,7 @@ namespace {
 
 /// "": nothing.
 std::string what_is_wrong(const at::Tensor& labels,
+                          const std::string& y_key,
                           const std::vector<int64_t>& image,
                           std::optional<int64_t> ignore_index) {
   const std::vector<int64_t> size = labels.sizes().slice(1).vec();
@@ -27,21 +28,33 @@ std::string what_is_wrong(const at::Tensor& labels,
         "labels of ({}), their image has ({})", fmt::join(size, ","), fmt::join(image, ","));
   if (labels.ne(labels.round()).any().item<bool>())
     return "labels with fractions, expected whole numbers; resampling needs mode nearest";
-  const at::Tensor negative = labels.lt(0);
-  if ((ignore_index ? negative.logical_and(labels.ne(*ignore_index)) : negative).any().item<bool>())
-    return "negative labels, expected 0 for none; task.ignore_index names what is not known";
+  const at::Tensor known = ignore_index ? labels.masked_fill(labels.eq(*ignore_index), 0) : labels;
+  if (const auto least = known.min().item<double>(); least < 0) {
+    return fmt::format(
+        "negative labels, expected 0 for none; where {0:g} is the background, {1}; where it means "
+        "that nothing is known, task.ignore_index={0:g}",
+        least,
+        data::background_by_map(y_key, least));
+  }
   return "";
 }
 
 }  // namespace
 
-void renumber_large_labels(data::Sample& sample, const std::string& y_key) {
+void renumber_large_labels(data::Sample& sample,
+                           const std::string& y_key,
+                           std::optional<int64_t> ignore_index) {
   at::Tensor& stored = sample.stored(y_key);
   if (!at::isIntegralType(stored.scalar_type(), false) || stored.element_size() < 4) return;
   const at::Tensor numbers = stored.to(at::kLong);
   if (numbers.numel() == 0 || numbers.max().item<int64_t>() < (1 << 24)) return;
-  const auto [values, places] = at::_unique(numbers, /*sorted=*/true, /*return_inverse=*/true);
-  stored = (places + (values[0].item<int64_t>() == 0 ? 0 : 1)).to(at::kInt);
+  at::Tensor stays = numbers.le(0);
+  if (ignore_index) stays = stays.logical_or(numbers.eq(*ignore_index));
+  const auto [values, places] =
+      at::_unique(numbers.masked_fill(stays, 0), /*sorted=*/true, /*return_inverse=*/true);
+  at::Tensor small = places + (values[0].item<int64_t>() == 0 ? 0 : 1);
+  if (ignore_index && *ignore_index > 0) small += small.ge(*ignore_index);  // is no object's
+  stored = at::where(stays, numbers, small);
 }
 
 void prepare_objects(data::Sample& sample,
@@ -49,8 +62,9 @@ void prepare_objects(data::Sample& sample,
                      const std::string& x_key,
                      std::optional<int64_t> ignore_index) {
   data::expect_same_grid(sample, y_key, x_key);
-  renumber_large_labels(sample, y_key);
-  const std::string wrong = what_is_wrong(sample.at(y_key), sample.size(x_key), ignore_index);
+  renumber_large_labels(sample, y_key, ignore_index);
+  const std::string wrong =
+      what_is_wrong(sample.at(y_key), y_key, sample.size(x_key), ignore_index);
   if (!wrong.empty()) throw DataError(sample.file_of(y_key) + ": " + wrong);
 }
 

@@ -10,8 +10,11 @@
 
 namespace cytra::tasks {
 
-/// Replaces numbers that float32 does not hold by small ones: 0, 1, ... in their order.
-void renumber_large_labels(data::Sample& sample, const std::string& y_key);
+/// Replaces numbers that float32 does not hold by 1, 2, ... in their order, where there are any; 0,
+/// what is negative and `ignore_index` stay.
+void renumber_large_labels(data::Sample& sample,
+                           const std::string& y_key,
+                           std::optional<int64_t> ignore_index);
 
 /// Checks a sample's labels: whole numbers in one channel, of the image's size, none negative but
 /// `ignore_index`; large ones are renumbered. Throws: DataError naming the file.

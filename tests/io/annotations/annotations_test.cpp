@@ -180,8 +180,8 @@ TEST(Annotations, BoxesThatOverlapAreKept) {
   for (int y = 0; y < 40; ++y) {
     for (int x = 0; x < 48; ++x) {
       const auto at = static_cast<std::size_t>(y * 48 + x);
-      EXPECT_EQ(values[at], y < 10 && x < 12 ? 2 * kBoxClass + 1 : 0);
-      EXPECT_EQ(values[at + 40 * 48], y >= 5 && x >= 7 && x < 30 ? kBoxClass + 1 : 0);
+      EXPECT_EQ(values[at], y < 10 && x < 12 ? 2 * box_class(2) + 1 : 0);
+      EXPECT_EQ(values[at + 40 * 48], y >= 5 && x >= 7 && x < 30 ? box_class(2) + 1 : 0);
     }
   }
 }

@@ -115,5 +115,23 @@ TEST(MeanAveragePrecision, IsUnknownWithoutObjects) {
       std::logic_error);
 }
 
+// The values are those of pycocotools 2.0.11, whose thresholds are numpy.linspace(0.5, 0.95, 10).
+TEST(MeanAveragePrecision, AnIoUOfAThresholdReachesIt) {
+  const auto precision = [](double width, double share) {
+    const auto metric = make_map(1);
+    metric->update(one_image(at::tensor({0., 0., width * share, 1.}).view({1, 4}),
+                             at::ones({1}),
+                             at::zeros({1}),
+                             at::tensor({0., 0., width, 1.}).view({1, 4}),
+                             at::zeros({1})));
+    return metric->compute().at("map");
+  };
+  EXPECT_NEAR(precision(20, 0.85), 0.8, 1e-12);
+  EXPECT_NEAR(precision(20, 0.5), 0.1, 1e-12);
+  EXPECT_NEAR(precision(10, 0.9), 0.9, 1e-12);
+  EXPECT_NEAR(precision(20, 0.95), 1, 1e-12);
+  EXPECT_NEAR(precision(2000, 0.8495), 0.7, 1e-12);
+}
+
 }  // namespace
 }  // namespace cytra::metrics

@@ -106,5 +106,16 @@ TEST(Stars, SayWhatDoesNotFit) {
   EXPECT_EQ(StarsToLabels()(at::full({9, 8, 8}, -1.0)).count_nonzero().item<int64_t>(), 0);
 }
 
+TEST(Flows, WhatIsNotFiniteMovesNothing) {
+  at::Tensor output = at::zeros({3, 24, 24});
+  output[2].slice(0, 4, 20).slice(1, 4, 20).fill_(3);
+  const at::Tensor still = FlowsToLabels{}(output);
+  for (const double wrong : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    at::Tensor bad = output.clone();
+    bad.slice(0, 0, 2).fill_(wrong);
+    EXPECT_TRUE(FlowsToLabels{}(bad).equal(still)) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace cytra::ops

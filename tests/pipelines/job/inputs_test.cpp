@@ -212,5 +212,51 @@ TEST(PredictInputs, AreListed) {
   EXPECT_NE(message_of<DataError>([&] { list("m.csv"); }).find("m.csv:3"), std::string::npos);
 }
 
+TEST(PredictInputs, WhatWasTrainedOnIsNotScored) {
+  const test::TmpDir dir;
+  std::string all = "raw,split,part\n";
+  for (const char* row : {"a,train,fit", "b,val,check", "c,test,final", "d,train,fit"}) {
+    io::write_ome_tiff(dir / std::string(1, row[0]) + ".tif", plane());
+    all += std::string(1, row[0]) + ".tif" + (row + 1) + "\n";
+  }
+  pipelines::InputOptions options;
+  options.on_error = "fail";
+  pipelines::InputWants wants;
+  const auto list = [&](const std::string& table) {
+    std::ofstream(dir / "m.csv") << table;
+    options.path = dir / "m.csv";
+    std::string names;
+    for (const data::Sample& sample : pipelines::list_inputs(options, {"raw"}, {}, wants))
+      names += std::filesystem::path(sample.id).filename().string()[0];
+    return names;
+  };
+  const std::string without_test = all.substr(0, all.find("c.tif")) + "d.tif,train,fit\n";
+  EXPECT_EQ(list(all), "abcd") << "nothing is scored";
+  options.with_target = true;
+  EXPECT_EQ(list(all), "c");
+  EXPECT_EQ(list(without_test), "b");
+  EXPECT_EQ(list("raw\na.tif\nb.tif\n"), "ab") << "no such column";
+  EXPECT_EQ(list("raw,split\na.tif,valid\nb.tif,test\nc.tif,valid\n"), "b");
+  wants.split_column = "part";
+  wants.split_map = config::parse_yaml("{fit: train, check: valid, final: test}", "t");
+  EXPECT_EQ(list(all), "c");
+  EXPECT_EQ(list(without_test), "b");
+  wants.has_folds = true;
+  EXPECT_NE(message_of<ConfigError>([&] { list(without_test); }).find("data.split=all takes all"),
+            std::string::npos);
+  wants = {};
+  for (const auto& [asked, rows] :
+       {std::pair{"train", "ad"}, {"valid", "b"}, {"test", "c"}, {"all", "abcd"}}) {
+    options.split = asked;
+    EXPECT_EQ(list(all), rows);
+    options.with_target = false;
+    EXPECT_EQ(list(all), rows);
+    options.with_target = true;
+  }
+  options.split = "test";
+  EXPECT_NE(message_of<ConfigError>([&] { list("raw\na.tif\n"); }).find("no column of"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace cytra

@@ -88,8 +88,8 @@ TEST(DetectionTask, BoxesMayOverlapAndSayTheirClass) {
   tasks::ObjectBoxes objects;
   objects.num_classes = 2;
   at::Tensor layers = at::zeros({2, 48, 64}, at::kInt);
-  layers[0].slice(0, 4, 14).slice(1, 6, 18).fill_(2 * io::kBoxClass + 1);
-  layers[1].slice(0, 10, 34).slice(1, 6, 49).fill_(1 * io::kBoxClass + 1);
+  layers[0].slice(0, 4, 14).slice(1, 6, 18).fill_(2 * io::box_class(2) + 1);
+  layers[1].slice(0, 10, 34).slice(1, 6, 49).fill_(1 * io::box_class(2) + 1);
   const ops::Boxes found = objects.of(layers, {});
   EXPECT_TRUE(at::equal(found.corners,
                         at::tensor({6.F, 4.F, 18.F, 14.F, 6.F, 10.F, 49.F, 34.F}).reshape({2, 4})));

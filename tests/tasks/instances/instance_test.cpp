@@ -230,5 +230,27 @@ TEST(InstanceTask, SaysWhatDoesNotFit) {
   EXPECT_EQ(message.rfind("seg_1.tif: labels with fractions", 0), 0U) << message;
 }
 
+TEST(InstanceTask, WhatIsNoObjectStaysWhereNumbersAreLarge) {
+  const int64_t large = (1 << 24) + 5;
+  const auto prepared = [&](std::vector<int64_t> values, const std::string& more) {
+    values.resize(256, 0);
+    data::Sample sample = labelled(at::tensor(values, at::kLong).view({1, 16, 16}));
+    Rng rng(0);
+    make_instances("stars", 33, 2, more)->validation_transform()->apply(sample, rng);
+    const at::Tensor made = sample.at("seg").flatten().to(at::kLong).contiguous();
+    return std::vector<int64_t>(made.const_data_ptr<int64_t>(), made.const_data_ptr<int64_t>() + 5);
+  };
+  EXPECT_EQ(prepared({-1, 0, 5, large, large + 1}, "ignore_index: -1, "),
+            (std::vector<int64_t>{-1, 0, 1, 2, 3}));
+  EXPECT_EQ(prepared({255, 0, 5, large, large + 1}, "ignore_index: 255, "),
+            (std::vector<int64_t>{255, 0, 1, 2, 3}));
+  EXPECT_EQ(prepared({2, 0, 5, large, large + 1}, "ignore_index: 2, "),
+            (std::vector<int64_t>{2, 0, 1, 3, 4}))
+      << "no object gets the number that does not count";
+  const std::string refused = message_of<DataError>([&] { prepared({-1, 0, 5, large}, ""); });
+  for (const char* part : {"negative labels", "MapLabelValued, keys: [seg], orig_labels: [-1]"})
+    EXPECT_NE(refused.find(part), std::string::npos) << refused;
+}
+
 }  // namespace
 }  // namespace cytra
