@@ -13,6 +13,7 @@
 #include "device/cuda_driver.h"
 #include "device/device.h"
 #include "device/nvml.h"
+#include "device/recorder.h"
 
 namespace cytra::device {
 namespace {
@@ -106,7 +107,10 @@ class Cuda final : public Backend {
   void reset_peak_memory(c10::Device device) const override {
     allocator()->resetPeakStats(device.index());
   }
-  void empty_cache(c10::Device /*device*/) const override { allocator()->emptyCache(); }
+  void empty_cache(c10::Device /*device*/) const override {
+    const std::lock_guard lock(recording_mutex());
+    allocator()->emptyCache();
+  }
   std::unique_ptr<Gauge> gauge(c10::Device device) const override {
     return NvmlDevice::find(device.index());
   }

@@ -77,8 +77,9 @@ CUDAGraphWrapper::CUDAGraphWrapper(Call call, const std::vector<Tensor>& sample)
   const auto work = [&] { return recorded_->call(recorded_->inputs); };
   try {
     recorded_->recorder = make_recorder(device);
-    for (int i = 0; i < kRehearsals; ++i)
-      recorded_->recorder->rehearse(work, /*may_wait=*/i + 1 < kRehearsals);
+    const std::lock_guard alone(recording_mutex());
+    // What waits for the device can't be recorded, and is refused then: other threads may wait now.
+    for (int i = 0; i < kRehearsals; ++i) recorded_->recorder->rehearse(work, /*may_wait=*/true);
     recorded_->recording = recorded_->recorder->record(work);
   } catch (const NotRecordable& error) {
     throw ConfigError(fmt::format("CUDAGraphWrapper: {}", error.what()));

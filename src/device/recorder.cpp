@@ -15,6 +15,11 @@ std::map<c10::DeviceType, MakeRecorder>& recorders() {
 
 }  // namespace
 
+std::mutex& recording_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 void set_recorder(c10::DeviceType type, MakeRecorder make) {
   recorders()[type] = make;
 }

@@ -2,6 +2,7 @@
 // Work of a device that is recorded once and then started all at once (CUDA graphs).
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <vector>
 
@@ -36,12 +37,17 @@ class Recorder {
   virtual void wait() = 0;
   /// Does the work as it will be recorded, so that libraries have chosen their algorithms.
   /// Throws, unless it `may_wait` for the device (what is set up once may): NotRecordable when it
-  /// does; some of it has been done then.
+  /// does; some of it has been done then. That is found by a state of the process, in which no
+  /// other thread may wait: for trainings alone.
   virtual std::vector<at::Tensor> rehearse(const Work& work, bool may_wait) = 0;
   /// Records the work without doing it. Throws: NotRecordable; the device is then in its earlier
   /// state.
   virtual std::unique_ptr<Recording> record(const Work& work) = 0;
 };
+
+/// Held while work is recorded, and while a device's unused memory is given back: neither may be in
+/// the midst of the other, nor two recordings of one another.
+std::mutex& recording_mutex();
 
 using MakeRecorder = Recorder* (*)(c10::Device device);
 constexpr char kMakeRecorder[] = "cytra_make_recorder";  // its name in a library of kernels

@@ -150,20 +150,35 @@ class EnginePool final : public Engine {
     if (model_.torchscript) call.emplace();
     const std::shared_ptr<FixedEngine> engine = for_all_ != nullptr ? for_all_ : find(windows);
     if (engine == nullptr) return forward_with(model_, precision_of(options_), windows);
-    const int64_t count = windows.size(0), full = engine->count();
-    if (full == 0 || count == full) return engine->run(windows);
-    if (count > full) return run_parts(*engine, windows, full);
-    std::vector<int64_t> more = windows.sizes().vec();
-    more[0] = full - count;
-    std::vector<Tensor> outputs =
-        engine->run(at::cat({windows, windows.narrow(0, count - 1, 1).expand(more)}));
-    for (Tensor& output : outputs) output = output.narrow(0, 0, count);
-    return outputs;
+    try {
+      return run_on(*engine, windows);
+    } catch (const std::exception& error) {
+      // Fewer windows will come: they get an engine of their own, as this one pads them.
+      if (for_all_ == nullptr && device::is_out_of_memory(error)) forget(windows);
+      throw;
+    }
   }
 
   std::string text() const override { return text_; }
 
  private:
+  static std::vector<Tensor> run_on(FixedEngine& engine, const Tensor& windows) {
+    const int64_t count = windows.size(0), full = engine.count();
+    if (full == 0 || count == full) return engine.run(windows);
+    if (count > full) return run_parts(engine, windows, full);
+    std::vector<int64_t> more = windows.sizes().vec();
+    more[0] = full - count;
+    std::vector<Tensor> outputs =
+        engine.run(at::cat({windows, windows.narrow(0, count - 1, 1).expand(more)}));
+    for (Tensor& output : outputs) output = output.narrow(0, 0, count);
+    return outputs;
+  }
+
+  void forget(const Tensor& windows) {
+    const std::lock_guard lock(mutex_);
+    engines_.erase(shape_of(windows));
+  }
+
   static constexpr int kPassesBefore = 2;  // passes of a new shape that are run by eager
   static constexpr std::size_t kMost = 4;  // engines, each with weights of its own
 
@@ -190,6 +205,7 @@ class EnginePool final : public Engine {
     try {
       made = make_checked(entry_, model_, options_, windows).engine;
     } catch (const std::exception& error) {
+      if (device::is_out_of_memory(error)) forget(windows);
       if (!is_of_engine(error)) throw;
       log::debug("engine: eager for windows of another size: {}", first_line(error.what()));
     }

@@ -158,13 +158,20 @@ void expect_no_turns(const TtaOptions& tta, const Decoder& decoder) {
 }
 
 void expect_device(const char* key, const std::optional<std::string>& asked, c10::Device device) {
-  if (!asked || c10::Device(*asked).type() == device.type()) return;
-  if (device::is_accelerator(device) && std::string(key) == "device")
-    return;  // sums may be on the CPU
-  throw ConfigError(fmt::format("inference_args.{}: {}, but the model is on the {}",
-                                key,
-                                *asked,
-                                device.is_cpu() ? "CPU: expected cpu" : "GPU: expected cuda"));
+  if (!asked) return;
+  const c10::Device wanted(*asked);
+  const bool is_of_sums = std::string(key) == "device";  // they may be elsewhere
+  const auto number = [](c10::Device one) { return one.has_index() ? int{one.index()} : 0; };
+  if (wanted.type() != device.type()) {
+    if (device::is_accelerator(device) && is_of_sums) return;
+  } else if (is_of_sums || !wanted.has_index() || number(wanted) == number(device)) {
+    return;
+  }
+  const std::string place = device.is_cpu()                  ? "the CPU: expected cpu"
+                            : wanted.type() != device.type() ? "the GPU: expected cuda"
+                                                             : device.str() + ": expected cuda";
+  throw ConfigError(
+      fmt::format("inference_args.{}: {}, but the model is on {}", key, *asked, place));
 }
 
 }  // namespace

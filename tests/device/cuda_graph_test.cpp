@@ -51,6 +51,25 @@ TEST_F(CUDAGraphWrapper, ReplaysTheCallForOtherInputs) {
   }
 }
 
+TEST_F(CUDAGraphWrapper, RecordsWithoutAStateInWhichOtherThreadsMayNotWait) {
+  struct Strict final : Recorder {
+    void wait() override {}
+    std::vector<at::Tensor> rehearse(const Work& work, bool may_wait) override {
+      EXPECT_TRUE(may_wait);
+      return work();
+    }
+    std::unique_ptr<Recording> record(const Work&) override {
+      EXPECT_FALSE(recording_mutex().try_lock()) << "held";
+      throw NotRecordable("enough was seen");
+    }
+  };
+  set_recorder(at::kCPU, [](c10::Device) -> Recorder* { return new Strict; });
+  EXPECT_NE(message_of<ConfigError>([&] {
+              device::CUDAGraphWrapper graph([](const Tensors& inputs) { return inputs; }, sample_);
+            }).find("enough was seen"),
+            std::string::npos);
+}
+
 TEST_F(CUDAGraphWrapper, RefusesOtherShapesAndTypes) {
   device::CUDAGraphWrapper graph([](const Tensors& inputs) { return Tensors{inputs[0] * 2}; },
                                  sample_);

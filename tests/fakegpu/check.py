@@ -150,6 +150,8 @@ SAID = {
 }
 # Mistakes of users that a machine without a GPU can't meet: name -> (command, GPUs, what is said).
 MISTAKES = {
+    "windows on another GPU": (PREDICT + " checkpoint.ckpt_path={model} inference_args.sw_device=cuda:1", 1,
+                               "inference_args.sw_device: cuda:1, but the model is on cuda:0: expected cuda"),
     "windows on the CPU": (PREDICT + " checkpoint.ckpt_path={model} inference_args.sw_device=cpu", 1,
                            "inference_args.sw_device: cpu, but the model is on the GPU: expected cuda"),
     "a GPU that is not there": (TRAIN + " trainer.devices=[0,2]", 2, "trainer.devices=[0,2]: expected GPUs from 0 to 1"),

@@ -2,13 +2,14 @@
 """Writes tests/golden/video/: small lossless videos in several containers and codecs, and cases.json with the CRC-32 of each
 frame as C, Y, X in RGB. The frames are checked against what OpenCV's Python package reads, one after the other.
 
-Needs numpy, opencv-python-headless and the program ffmpeg.
+Needs numpy, opencv-python-headless, av and the program ffmpeg.
 """
 import json
 import subprocess
 import zlib
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 
@@ -22,6 +23,29 @@ def frame(i):
     image = np.stack([(3 * x + 7 * y + 5 * i) % 251, (2 * x + 0 * y) % 200 + i, (5 * y + 0 * x) % 180 + 2 * i], -1).astype("u1")
     image[5:15, i:i + 12] = (200, 30 + i, 90)
     return image
+
+
+def write_cases(name, cases):
+    lines = ",\n".join(json.dumps(entry) for entry in cases)
+    (FOLDER / name).write_text(f"[\n{lines}\n]\n")
+
+
+def grey():
+    """Ramps of grey without a range, and grey.json with a row of each as OpenCV and PyAV read it."""
+    ramp = np.tile(np.linspace(0, 65535, 64).astype("u2"), (16, 1))
+    cases = []
+    for name, pixels, values in (("grey8.mkv", "gray", (ramp >> 8).astype("u1")), ("grey10.mkv", "gray10le", ramp >> 6),
+                                 ("grey12.mkv", "gray12le", ramp >> 4), ("grey16.mkv", "gray16le", ramp)):
+        path = str(FOLDER / name)
+        with av.open(path, "w") as out:
+            stream = out.add_stream("ffv1", rate=5)
+            stream.width, stream.height, stream.pix_fmt = 64, 16, pixels
+            for packet in (*stream.encode(av.VideoFrame.from_ndarray(values, format=pixels)), *stream.encode()):
+                out.mux(packet)
+        row = next(av.open(path).decode(video=0)).to_ndarray(format="rgb24")[0, :, 0]
+        assert (cv2.VideoCapture(path).read()[1][0, :, 0] == row).all(), name
+        cases.append({"file": name, "row": row.tolist()})
+    write_cases("grey.json", cases)
 
 
 def main():
@@ -46,8 +70,8 @@ def main():
         assert not capture.read()[0]
         crcs = [zlib.crc32(np.ascontiguousarray(np.moveaxis(f, -1, 0)).tobytes()) for f in frames[:count]]
         cases.append({"file": name, "shape": [3, 1, HEIGHT, WIDTH], "crc32": crcs})
-    lines = ",\n".join(json.dumps(entry) for entry in cases)
-    (FOLDER / "cases.json").write_text(f"[\n{lines}\n]\n")
+    write_cases("cases.json", cases)
+    grey()
     print(len(cases), "videos")
 
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "device/convolution.h"
+#include "inference/adaptive_batch.h"
 #include "inference/engines/entry.h"
 #include "nn/model.h"
 #include "ops/conv/winograd/kernels.h"
@@ -149,6 +150,46 @@ TEST(Engine, AutoFallsBackAndSaysWhy) {
     EXPECT_NE(message.find(why), std::string::npos) << message;
   }
   given_rank = 0;
+}
+
+/// An engine of a fixed number of windows that finds memory for `room` of them.
+int64_t room = 0;
+std::vector<int64_t> made_for;  // numbers of windows
+struct Narrow final : inference::FixedEngine {
+  explicit Narrow(int64_t windows) : windows(windows) { made_for.push_back(windows); }
+  std::vector<at::Tensor> run(const at::Tensor& given) override {
+    TORCH_CHECK_WITH(OutOfMemoryError, given.size(0) <= room, "no memory");
+    return {given.clone()};
+  }
+  int64_t count() const override { return windows; }
+  std::string text() const override { return "narrow"; }
+  const int64_t windows;
+};
+const bool added_narrow = inference::add_engine(
+    "narrow",
+    {[](const inference::EngineModel&, const inference::EngineOptions&) { return 0; },
+     [](const inference::EngineModel&, const inference::EngineOptions&, const at::Tensor& example)
+         -> std::unique_ptr<inference::FixedEngine> {
+       return std::make_unique<Narrow>(example.size(0));
+     }});
+
+TEST(Engine, FewerWindowsAfterOutOfMemoryAreNotPaddedToTheOldNumber) {
+  const inference::EngineModel model{[](const at::Tensor& x) {
+    TORCH_CHECK_WITH(OutOfMemoryError, x.size(0) <= room, "no memory");
+    return std::vector<at::Tensor>{x.clone()};
+  }};
+  const at::Tensor windows = at::randn({8, 1, 8, 8});
+  room = 8;
+  made_for.clear();
+  const auto engine = inference::make_engine(model, options_of("narrow"), windows);
+  EXPECT_TRUE(at::equal(engine->run(windows)[0], windows));
+  room = 3;  // others took the rest
+  inference::AdaptiveBatch adaptive;
+  for (int pass = 0; pass < 4; ++pass) {
+    const auto made = adaptive([&](const at::Tensor& part) { return engine->run(part); }, windows);
+    EXPECT_TRUE(at::equal(made[0], windows));
+  }
+  EXPECT_EQ(made_for, (std::vector<int64_t>{8, 2}));
 }
 
 TEST(Engine, WhatATraceCannotSeeIsNoticed) {

@@ -178,6 +178,17 @@ TEST(VideoStream, AllGoldenVideosAreStillOpened) {
   }
 }
 
+TEST(VideoStream, GreyWithoutARangeHasTheWholeOne) {  // a ramp, as OpenCV and PyAV read it
+  SKIP_WITHOUT_MODULE("ffmpeg");
+  for (const json& entry : test::at_least(4, json::parse(bytes_of(golden_video("grey.json"))))) {
+    VideoFrame frame;
+    ASSERT_TRUE(open_video_source(golden_video(entry["file"]))->read(frame));
+    const auto expected = entry["row"].get<std::vector<int>>();
+    for (std::size_t x = 0; x < expected.size(); ++x)
+      EXPECT_NEAR(int{frame.rgb[3 * x]}, expected[x], 1) << entry["file"] << " " << x;
+  }
+}
+
 TEST(Video, StatesNoMoreFramesThanItHas) {  // 33 kB that state a million
   SKIP_WITHOUT_MODULE("video");
   const Folder folder;

@@ -175,10 +175,22 @@ int predict_boxes(cli::Run run, const PredictConfig& config, const inference::Su
           loaded.push_back(&job);
         });
       }
-      const auto found = detector->detect(images);
-      for (std::size_t i = 0; i < found.size(); ++i) {
+      std::vector<ops::Boxes> found;
+      if (images.size() > 1) {
+        try {
+          found = detector->detect(images);
+        } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
+          log::debug("{} images: {}; each is searched by itself", images.size(), error.what());
+        }
+      }
+      for (std::size_t i = 0; i < images.size(); ++i) {
+        std::optional<ops::Boxes> own;
+        attempt(*loaded[i]->input, Phase::computing, [&] {
+          own = found.empty() ? detector->detect({images[i]}).front() : std::move(found[i]);
+        });
+        if (!own) continue;
         attempt(*loaded[i]->input, Phase::writing, [&] {
-          files.add(loaded[i]->image, images[i], found[i]);
+          files.add(loaded[i]->image, images[i], *own);
           count(*loaded[i], false);
         });
       }

@@ -217,6 +217,25 @@ void expect_values_of(const std::string& type, const at::Tensor& input) {
       *found));
 }
 
+/// Waits for requests that are under way when another one has thrown: they use tensors of ours.
+class WaitForAll {
+ public:
+  explicit WaitForAll(std::vector<ov::InferRequest>& requests) : requests_(requests) {}
+  ~WaitForAll() {
+    for (ov::InferRequest& request : requests_) {
+      try {
+        if (request) request.wait();
+      } catch (const std::exception&) {  // the first one is told
+      }
+    }
+  }
+  WaitForAll(const WaitForAll&) = delete;
+  WaitForAll& operator=(const WaitForAll&) = delete;
+
+ private:
+  std::vector<ov::InferRequest>& requests_;
+};
+
 class OpenVino final : public FixedEngine {
  public:
   explicit OpenVino(const OpenVinoTask& task)
@@ -261,6 +280,7 @@ class OpenVino final : public FixedEngine {
       outputs.push_back(at::empty(shape, at::kFloat));
     }
     std::vector<ov::InferRequest> requests = take(std::min(whole / count_, at_once_));
+    const WaitForAll until_none_writes(requests);
     for (int64_t first = 0; first < whole;) {
       for (ov::InferRequest& request : requests) {
         if (first == whole) break;

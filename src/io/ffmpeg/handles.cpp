@@ -74,7 +74,10 @@ ScalerPointer make_scaler(const Picture& yuv, int width, int height, Direction d
         fmt::format("pixels of {} can't be converted", name == nullptr ? "no type" : name));
   }
   const int* matrix = sws_getCoefficients(matrix_of(yuv));  // AVCOL_SPC_* are its numbers
-  const bool is_full = yuv.range == AVCOL_RANGE_JPEG;
+  const AVPixFmtDescriptor* const pixels = av_pix_fmt_desc_get(yuv.format);
+  const bool is_grey = pixels != nullptr && pixels->nb_components < 3;
+  const bool is_full =
+      yuv.range == AVCOL_RANGE_JPEG || (yuv.range == AVCOL_RANGE_UNSPECIFIED && is_grey);
   const int* plain = sws_getCoefficients(SWS_CS_DEFAULT);  // of RGB: not used
   constexpr int kOne = 1 << 16;
   if (to_rgb) {

@@ -42,7 +42,8 @@ std::string words_of(int error);
 void write_packets(AVCodecContext& encoder, AVFormatContext& container, int stream);
 
 /// A converter between 8-bit RGB and the picture of `yuv`, whose matrix and range are that of its
-/// tags; where it has none, BT.709 from 720 lines on, else BT.601, both with the studio's range.
+/// tags; where it has none, BT.709 from 720 lines on, else BT.601, both with the studio's range,
+/// and grey with the full one, as FFmpeg and OpenCV read it.
 enum class Direction { to_rgb, to_yuv };
 struct Picture {
   int width = 0, height = 0;

@@ -20,8 +20,8 @@ class OmeSetImage final : public ImageReader {
   OmeSetImage(std::shared_ptr<const TiffFile> file,
               const TiffLayout& layout,
               const Selection& selection)
-      : path_(file->path()), layout_(layout), level_(selection.level), files_(layout.files.size()) {
-    bytes_ = file->bytes();
+      : path_(file->path()), layout_(layout), level_(selection.level), first_(std::move(file)) {
+    bytes_ = first_->bytes();
     for (std::size_t i = 1; i < layout_.files.size(); ++i) {
       std::error_code error;
       const auto bytes = std::filesystem::file_size(layout_.files[i], error);
@@ -34,7 +34,6 @@ class OmeSetImage final : public ImageReader {
       }
       bytes_ += bytes;
     }
-    files_[0] = std::move(file);
     // The first plane shows the common properties of all.
     const ImageInfo first = open_plane(0, {})->info();
     samples_ = first.shape[0];
@@ -85,11 +84,20 @@ class OmeSetImage final : public ImageReader {
   }
 
  private:
-  /// A file of the set, which is opened with the first of its planes.
+  /// A file of the set. The last ones that were asked for stay open: a system limits how many may.
   std::shared_ptr<const TiffFile> file(std::size_t number) const {
+    constexpr std::size_t kMostOpen = 8;
+    if (number == 0) return first_;
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!files_[number]) files_[number] = std::make_shared<const TiffFile>(layout_.files[number]);
-    return files_[number];
+    const auto found = std::find_if(
+        open_.begin(), open_.end(), [&](const auto& one) { return one.first == number; });
+    if (found != open_.end()) {
+      std::rotate(open_.begin(), found, found + 1);
+    } else {
+      open_.emplace(open_.begin(), number, std::make_shared<const TiffFile>(layout_.files[number]));
+      if (open_.size() > kMostOpen) open_.pop_back();
+    }
+    return open_.front().second;
   }
 
   std::unique_ptr<ImageReader> open_plane(std::size_t at,
@@ -131,8 +139,9 @@ class OmeSetImage final : public ImageReader {
   int64_t level_ = 0, samples_ = 1;
   std::size_t bytes_ = 0;  // of all files
   Chosen chosen_;
+  std::shared_ptr<const TiffFile> first_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const TiffFile>> files_;
+  mutable std::vector<std::pair<std::size_t, std::shared_ptr<const TiffFile>>> open_;
 };
 
 }  // namespace

@@ -92,7 +92,7 @@ at::Tensor weight_grad_in_parts(int64_t parts,
 /// An equal convolution that avoids what torch 2.11's oneDNN computes wrong: 1x1 kernels that skip
 /// pixels (it crashes with those of one channel), padded sides that are short beside the kernel,
 /// and strides to nowhere (it reads memory that nothing was written to, and writes beyond its
-/// tensors). It also does with dilation in half precision, for which there is no other form.
+/// tensors).
 struct SafeForm {
   SafeForm(const at::Tensor& of_image,
            const at::Tensor& output,
@@ -170,18 +170,15 @@ Tensors conv_gradients(const at::Tensor& grad,
     const SafeForm safe(image, output, weight, {stride, padding, dilation, groups});
     const Form plain{safe.stride, safe.padding, dilation, groups};
     const int64_t parts = count_parts(output, weight);
-    const bool is_exact = type == at::kFloat || are_all(dilation, 1);
-    if (parts < 2 && is_exact && safe.image.is_same(image)) return torchs(grad, needs);
+    if (parts < 2 && safe.image.is_same(image)) return torchs(grad, needs);
     dy = grad.contiguous(format);
-    const at::ScalarType own = is_exact ? type : at::kFloat;
-    const at::Tensor x = (safe.image.is_same(grad) ? dy : safe.image.contiguous(format)).to(own),
-                     y = (transposed ? input.contiguous(format) : dy).to(own), w = weight.to(own);
+    const at::Tensor x = safe.image.is_same(grad) ? dy : safe.image.contiguous(format),
+                     y = transposed ? input.contiguous(format) : dy;
     if (parts >= 2) {
-      of_weight = weight_grad_in_parts(parts, x, y, w, plain).to(type);
+      of_weight = weight_grad_in_parts(parts, x, y, weight, plain);
     } else {
-      const auto all = convolution_backward(
-          y, x, w, {safe.stride, safe.padding, dilation, false, {0}, groups}, {false, true, false});
-      of_weight = std::get<1>(all).to(type);
+      const ConvOptions one{safe.stride, safe.padding, dilation, false, {0}, groups};
+      of_weight = std::get<1>(convolution_backward(y, x, weight, one, {false, true, false}));
     }
   }
   if (needs[0]) of_input = std::get<0>(torchs(dy, {true, false, false}));

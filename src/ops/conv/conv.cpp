@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/TracerMode.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -134,19 +135,23 @@ at::ScalarType type_for(const at::Tensor& x) {
                                                      : x.scalar_type();
 }
 
-/// torch's operations, for a trace: in float32 where their results would be wrong.
+/// torch's operations, for a trace: in float32 where ours compute in it for these shapes.
 at::Tensor traced(const at::Tensor& x,
                   const at::Tensor& weight,
                   const at::Tensor& bias,
                   const ConvOptions& options) {
   const at::ScalarType type = type_for(x);
-  if (!x.is_cpu() || options.transposed || !cpu::is_wrong_in_half(type, x, weight, options))
+  const auto in = [&](at::ScalarType own, const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.to(own) : tensor;
+  };
+  const auto is_as_given = [&] {
+    const at::tracer::impl::NoTracerDispatchMode untraced;
+    return cpu::computes_as_given(in(type, x), in(type, weight), in(type, bias), options);
+  };
+  if (!x.is_cpu() || !at::isReducedFloatingType(type) || is_as_given())
     return by_torch(x, weight, bias, options);
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
-  return by_torch(x.to(at::kFloat),
-                  weight.to(at::kFloat),
-                  bias.defined() ? bias.to(at::kFloat) : bias,
-                  options)
+  return by_torch(in(at::kFloat, x), in(at::kFloat, weight), in(at::kFloat, bias), options)
       .to(type);
 }
 

@@ -18,7 +18,8 @@ struct ConvOptions {
 
 /// torch.nn.functional.conv2d, conv3d, conv_transpose2d and conv_transpose3d, also under autocast.
 /// On a CPU differentiable once. In a trace, and on other devices, these are torch's own
-/// operations; in a trace on a CPU they compute in float32 where they would be wrong.
+/// operations. Half precision on a CPU computes in float32 and rounds, in a trace, too, but for
+/// shapes that oneDNN was seen to compute right (conv/half_check.h).
 /// Shape: x (N,C,[D,]H,W), weight (K,C/groups,[d,]h,w), transposed (C,K/groups,[d,]h,w), bias (K)
 /// or undefined -> (N,K,[D',]H',W').
 /// Throws: c10::Error for shapes and options that do not fit; std::logic_error for a second

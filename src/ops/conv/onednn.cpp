@@ -1,6 +1,9 @@
 #include "ops/conv/onednn.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #if defined(__x86_64__)  // the table of kernels is as long as in torch's own library
 #define HAVE_AVX2_CPU_DEFINITION
@@ -9,27 +12,33 @@
 #include <ATen/ATen.h>
 #include <ATen/native/ConvUtils.h>
 
+#include "ops/conv/half_check.h"
 #include "ops/conv/winograd/winograd.h"
 
 namespace cytra::ops::cpu {
 namespace {
 
+using Backend = at::native::ConvBackend;
+
+Backend backend_of(const at::Tensor& input, const at::Tensor& weight, const ConvOptions& options) {
+  const auto symbolic = c10::fromIntArrayRefSlow;
+  return at::native::select_conv_backend(input,
+                                         weight,
+                                         std::nullopt,
+                                         symbolic(options.stride),
+                                         symbolic(options.padding),
+                                         symbolic(options.dilation),
+                                         options.transposed,
+                                         symbolic(options.output_padding),
+                                         options.groups,
+                                         std::nullopt);
+}
+
 bool is_unrolled(const at::Tensor& input, const at::Tensor& weight, const ConvOptions& options) {
-  using Backend = at::native::ConvBackend;
   if (input.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat || input.dim() < 4 ||
       options.groups != 1 || !at::hasMKLDNN() || !at::globalContext().userEnabledMkldnn())
     return false;
-  const auto symbolic = c10::fromIntArrayRefSlow;
-  switch (at::native::select_conv_backend(input,
-                                          weight,
-                                          std::nullopt,
-                                          symbolic(options.stride),
-                                          symbolic(options.padding),
-                                          symbolic(options.dilation),
-                                          options.transposed,
-                                          symbolic(options.output_padding),
-                                          options.groups,
-                                          std::nullopt)) {
+  switch (backend_of(input, weight, options)) {
     case Backend::NnpackSpatial:
     case Backend::Slow2d:
     case Backend::Slow3d:
@@ -47,70 +56,104 @@ at::MemoryFormat format_of(const at::Tensor& input, const at::Tensor& weight) {
   return input.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
 }
 
-}  // namespace
-
-/// Whether the convolution makes a few columns at a stride (a transposed convolution does that
-/// backwards), or has groups of one channel with several outputs each. Options that torch refuses
-/// are left to torch.
-bool is_wrong_in_half(at::ScalarType type,
-                      const at::Tensor& input,
-                      const at::Tensor& weight,
-                      const ConvOptions& options) {
-  if (!at::isReducedFloatingType(type) || input.dim() < 3 || weight.dim() != input.dim() ||
-      options.stride.empty() || options.padding.empty() || options.dilation.empty())
+/// Whether a convolution in half precision may be worth it: float32 takes no notable time for few
+/// products, and short rows, large strides and several outputs of one channel are what oneDNN
+/// computes wrong, with writes beyond its tensors.
+bool is_worth_half(const at::Tensor& input, const at::Tensor& weight, const ConvOptions& options) {
+  constexpr int64_t kFewestProducts = 1 << 22, kShortestRow = 8, kLargestStride = 4;
+  const std::size_t dims = options.stride.size();
+  if (input.dim() != weight.dim() || input.dim() != static_cast<int64_t>(dims) + 2 || dims < 2 ||
+      options.padding.size() != dims || options.dilation.size() != dims || input.numel() == 0 ||
+      weight.numel() == 0)
     return false;
-  if (options.groups > 1 && weight.size(1) == 1 && weight.size(0) > options.groups) return true;
-  const int64_t stride = options.stride.back();
-  if (stride < 2) return false;
-  const int64_t reach = options.dilation.back() * (weight.size(-1) - 1),
-                padded = input.size(-1) + 2 * options.padding.back(),
-                width = options.transposed ? input.size(-1) : (padded - reach - 1) / stride + 1;
-  return width <= std::max<int64_t>(2, stride / 3);
-}
-
-at::Tensor convolution(const at::Tensor& input,
-                       const at::Tensor& weight,
-                       const at::Tensor& bias,
-                       const ConvOptions& options) {
-  if (uses_winograd(input, weight, options)) return winograd(input, weight, bias, options);
-  const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
-  const at::ScalarType type = input.scalar_type(),
-                       own = !transposed &&
-                                     is_wrong_in_half(input.scalar_type(), input, weight, options)
-                                 ? at::kFloat
-                                 : type;
-  const at::Tensor x = input.to(own), w = own == type ? weight : weight.to(own),
-                   b = own == type || !bias.defined() ? bias : bias.to(own);
-  if (!is_unrolled(x, w, options)) {
-    return at::convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups)
-        .to(type);
+  double products = static_cast<double>(input.size(0) * weight.numel());
+  int64_t shortest = input.size(-1);
+  for (std::size_t d = 0; d < dims; ++d) {
+    const auto axis = static_cast<int64_t>(d) + 2;
+    const int64_t stride = options.stride[d], padding = options.padding[d],
+                  reach = options.dilation[d] * (weight.size(axis) - 1), side = input.size(axis);
+    if (stride < 1 || stride > kLargestStride) return false;
+    const int64_t out = options.transposed ? (side - 1) * stride - 2 * padding + reach + 1
+                                           : (side + 2 * padding - reach - 1) / stride + 1;
+    products *= static_cast<double>(options.transposed ? side : out);
+    if (d + 1 == dims) shortest = std::min(shortest, out);
   }
-  const at::MemoryFormat format = format_of(x, w);
-  return at::mkldnn_convolution(
-             x.contiguous(format), w.contiguous(format), b, padding, stride, dilation, groups)
-      .to(type);
+  return shortest >= kShortestRow && products >= kFewestProducts &&
+         (options.groups == 1 || (weight.size(1) == 1 && weight.size(0) == options.groups));
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad,
-                                                                    const at::Tensor& input,
-                                                                    const at::Tensor& weight,
-                                                                    const ConvOptions& options,
-                                                                    std::array<bool, 3> needs) {
+/// Whether `compute`, number `pass` of a convolution's, is right for the tensors.
+bool is_right(int64_t pass,
+              const at::Tensor& input,
+              const at::Tensor& weight,
+              const ConvOptions& options,
+              const std::vector<at::Tensor>& tensors,
+              const ConvResult& compute) {
+  if (!at::isReducedFloatingType(input.scalar_type())) return true;
+  if (!is_worth_half(input, weight, options)) return false;
+  const Backend backend = backend_of(input, weight, options);
+  if (backend != Backend::Mkldnn && backend != Backend::MkldnnTranspose) return false;  // slower
+  std::vector<int64_t> key{pass, options.transposed ? 1 : 0, options.groups};
+  for (const at::IntArrayRef numbers :
+       {options.stride, options.padding, options.dilation, options.output_padding})
+    key.insert(key.end(), numbers.begin(), numbers.end());
+  return is_right_in_half(tensors, std::move(key), compute);
+}
+
+/// As given, else in float32, and rounded then.
+at::Tensor computed(bool as_given, std::vector<at::Tensor> tensors, const ConvResult& compute) {
+  if (as_given) return compute(tensors);
+  const at::ScalarType type = tensors[0].scalar_type();
+  for (at::Tensor& tensor : tensors) tensor = tensor.to(at::kFloat);
+  return compute(tensors).to(type);
+}
+
+/// Tensors of one convolution, laid out as torch's call of oneDNN lays them out.
+std::vector<at::Tensor> laid_out(std::vector<at::Tensor> tensors, at::MemoryFormat format) {
+  for (at::Tensor& tensor : tensors)
+    if (tensor.dim() > 1) tensor = tensor.contiguous(format);
+  return tensors;
+}
+
+/// Shape: tensors are input, weight and, with one, bias.
+ConvResult forward_of(const ConvOptions& options) {
+  return [options](const std::vector<at::Tensor>& tensors) {
+    const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
+    const at::Tensor &x = tensors[0], &w = tensors[1],
+                     b = tensors.size() > 2 ? tensors[2] : at::Tensor();
+    if (!is_unrolled(x, w, options))
+      return at::convolution(
+          x, w, b, stride, padding, dilation, transposed, output_padding, groups);
+    const at::MemoryFormat format = format_of(x, w);
+    return at::mkldnn_convolution(
+        x.contiguous(format), w.contiguous(format), b, padding, stride, dilation, groups);
+  };
+}
+
+std::vector<at::Tensor> forward_tensors(const at::Tensor& input,
+                                        const at::Tensor& weight,
+                                        const at::Tensor& bias) {
+  std::vector<at::Tensor> tensors{input, weight};
+  if (bias.defined()) tensors.push_back(bias);
+  return at::isReducedFloatingType(input.scalar_type())
+             ? laid_out(std::move(tensors), format_of(input, weight))
+             : tensors;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_as_given(const at::Tensor& grad,
+                                                                 const at::Tensor& input,
+                                                                 const at::Tensor& weight,
+                                                                 const ConvOptions& options,
+                                                                 std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
-  const bool is_wrong = is_wrong_in_half(input.scalar_type(), input, weight, options);
   // torch 2.11 takes a gradient of one channel, which fits both layouts, for channels last.
-  const bool is_mistaken = grad.size(1) == 1 && !input.is_contiguous();
-  if (needs[0] && transposed && (is_wrong || is_mistaken)) {
+  if (needs[0] && transposed && grad.size(1) == 1 && !input.is_contiguous()) {
     std::tuple<at::Tensor, at::Tensor, at::Tensor> all;
     if (needs[1] || needs[2])
-      all = convolution_backward(grad, input, weight, options, {false, needs[1], needs[2]});
-    const auto as_meant = [&](const at::Tensor& tensor) {
-      return tensor.to(is_wrong ? at::kFloat : tensor.scalar_type()).contiguous();
-    };
-    const auto exact = convolution_backward(
-        as_meant(grad), as_meant(input), as_meant(weight), options, {true, false, false});
-    std::get<0>(all) =
-        std::get<0>(exact).to(input.scalar_type()).contiguous(input.suggest_memory_format());
+      all = backward_as_given(grad, input, weight, options, {false, needs[1], needs[2]});
+    const auto exact = backward_as_given(
+        grad.contiguous(), input.contiguous(), weight.contiguous(), options, {true, false, false});
+    std::get<0>(all) = std::get<0>(exact).contiguous(input.suggest_memory_format());
     return all;
   }
   if (!is_unrolled(input, weight, options)) {
@@ -137,6 +180,47 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
                                                       dilation,
                                                       groups,
                                                       needs);
+}
+
+}  // namespace
+
+bool computes_as_given(const at::Tensor& input,
+                       const at::Tensor& weight,
+                       const at::Tensor& bias,
+                       const ConvOptions& options) {
+  return is_right(
+      0, input, weight, options, forward_tensors(input, weight, bias), forward_of(options));
+}
+
+at::Tensor convolution(const at::Tensor& input,
+                       const at::Tensor& weight,
+                       const at::Tensor& bias,
+                       const ConvOptions& options) {
+  if (uses_winograd(input, weight, options)) return winograd(input, weight, bias, options);
+  const auto tensors = forward_tensors(input, weight, bias);
+  const ConvResult compute = forward_of(options);
+  return computed(is_right(0, input, weight, options, tensors, compute), tensors, compute);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad,
+                                                                    const at::Tensor& input,
+                                                                    const at::Tensor& weight,
+                                                                    const ConvOptions& options,
+                                                                    std::array<bool, 3> needs) {
+  if (!at::isReducedFloatingType(input.scalar_type()))
+    return backward_as_given(grad, input, weight, options, needs);
+  const auto tensors = laid_out({grad, input, weight}, format_of(input, weight));
+  const auto gradient = [&](int64_t pass) {
+    const ConvResult compute = [&options, pass](const std::vector<at::Tensor>& given) {
+      const auto [of_input, of_weight, of_bias] =
+          backward_as_given(given[0], given[1], given[2], options, {pass == 1, pass == 2, false});
+      return pass == 1 ? of_input : of_weight;
+    };
+    return computed(is_right(pass, input, weight, options, tensors, compute), tensors, compute);
+  };
+  return {needs[0] ? gradient(1) : at::Tensor(),
+          needs[1] ? gradient(2) : at::Tensor(),
+          needs[2] ? at::sum(grad.flatten(2), at::IntArrayRef{0, 2}) : at::Tensor()};
 }
 
 }  // namespace cytra::ops::cpu

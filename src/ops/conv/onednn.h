@@ -1,6 +1,6 @@
 // Convolutions on a CPU by oneDNN where torch unrolls the image for a matrix product: one image of
-// few values, as the deep layers of 3D networks have; in float32 where oneDNN's half precision is
-// wrong. Measured: docs/benchmarks.md, "One image".
+// few values, as the deep layers of 3D networks have; in float32 inside where half precision by
+// oneDNN is not known to be right (conv/half_check.h). Measured: docs/benchmarks.md, "One image".
 #pragma once
 #include <array>
 #include <tuple>
@@ -11,12 +11,13 @@
 
 namespace cytra::ops::cpu {
 
-/// Whether oneDNN's convolution (not a transposed one) of tensors of this type computes wrong
-/// values, and reads and writes beyond its tensors (torch 2.11, AVX512_BF16).
-bool is_wrong_in_half(at::ScalarType type,
-                      const at::Tensor& input,
-                      const at::Tensor& weight,
-                      const ConvOptions& options);
+/// Whether convolution() computes in the tensors' own type, as torch does: for half precision only
+/// where there is much to compute in rows of some length, and is_right_in_half(). Options that
+/// torch refuses are left to torch.
+bool computes_as_given(const at::Tensor& input,
+                       const at::Tensor& weight,
+                       const at::Tensor& bias,
+                       const ConvOptions& options);
 
 /// at::convolution of tensors on a CPU. Shape: as ops::convolution().
 at::Tensor convolution(const at::Tensor& input,

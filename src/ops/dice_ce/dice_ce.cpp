@@ -230,6 +230,8 @@ bool is_dense_image(const at::Tensor& images) {
                                                 : at::MemoryFormat::ChannelsLast3d);
 }
 
+constexpr int64_t kMostImages = 65535;  // of a grid of blocks on a GPU
+
 }  // namespace
 
 bool has_class_sums(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& mask) {
@@ -239,7 +241,8 @@ bool has_class_sums(const at::Tensor& logits, const at::Tensor& target, const at
            t.size(0) == logits.size(0) && t.sizes().slice(2) == logits.sizes().slice(2);
   };
   return (logits.dim() == 4 || logits.dim() == 5) && logits.numel() > 0 &&
-         (logits.is_cpu() || gpu::has_class_kernels(logits.device())) &&
+         (logits.is_cpu() ||
+          (logits.size(0) <= kMostImages && gpu::has_class_kernels(logits.device()))) &&
          (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf) &&
          is_dense_image(logits) && matches(target) && !target.requires_grad() &&
          (!mask.defined() || matches(mask)) && !torch::jit::tracer::isTracing();

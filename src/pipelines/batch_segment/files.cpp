@@ -180,8 +180,8 @@ void SegmentFiles::write(const SegmentedImage& image) {
   prepare_folder(path);
   io::write_png(path, image.labels());
   const std::string objects = fmt::format("{}/objects/{}", folder_, image.input.name);
+  remove_object_masks(objects);  // of a run with other settings
   if (object_masks_) {
-    remove_object_masks(objects);  // of a run with other settings
     make_folders(objects);
     io::Image mask;
     mask.shape = {1, 1, image.height, image.width};

@@ -50,35 +50,32 @@ const io::Format& lapse_format(const std::string& format, const std::string& sou
 void join_timepoints(const std::vector<std::string>& paths,
                      const std::string& into,
                      bool is_labels) {
-  std::vector<std::unique_ptr<io::ImageReader>> frames;
+  // One file is open at a time: a system limits how many may be.
+  io::ImageInfo info = io::open_image(paths.at(0))->info();
   for (const std::string& path : paths) {
-    frames.push_back(io::open_image(path));
-    const io::ImageInfo &first = frames.front()->info(), &own = frames.back()->info();
-    if (own.shape != first.shape) {
+    const io::ImageInfo own = io::open_image(path)->info();
+    if (own.shape != info.shape) {
       throw DataError(fmt::format("{}: {} (C, Z, Y, X), expected {} as the first time point {}",
                                   path,
                                   fmt::join(own.shape, " x "),
-                                  fmt::join(first.shape, " x "),
+                                  fmt::join(info.shape, " x "),
                                   paths.front()));
     }
-  }
-  io::ImageInfo info = frames.front()->info();
-  info.timepoints = static_cast<int64_t>(frames.size());
-  info.scenes = info.levels = 1;
-  for (const auto& frame : frames) {
-    const Dtype own = frame->info().dtype;
-    if (own == info.dtype) continue;
-    if (!is_label_type(own) || !is_label_type(info.dtype))
+    if (own.dtype == info.dtype) continue;
+    if (!is_label_type(own.dtype) || !is_label_type(info.dtype))
       throw std::logic_error("time points of types that do not go together");
-    if (io::size_of(own) > io::size_of(info.dtype)) info.dtype = own;
+    if (io::size_of(own.dtype) > io::size_of(info.dtype)) info.dtype = own.dtype;
   }
+  info.timepoints = static_cast<int64_t>(paths.size());
+  info.scenes = info.levels = 1;
   io::OutputOptions options;
   options.is_labels = is_labels && is_label_type(info.dtype);
   const auto writer = io::create_image(into, info, options);
   constexpr int64_t kRows = 512;
   const std::size_t axis = info.shape[1] > 1 ? 0 : 1;
   const int64_t step = axis == 0 ? 1 : kRows;
-  for (const auto& frame : frames) {
+  for (const std::string& path : paths) {
+    const auto frame = io::open_image(path);
     for (int64_t first = 0; first < writer->rows(); first += step) {
       io::Region region;
       region.begin[axis] = first;

@@ -212,11 +212,12 @@ void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* fi
 bool PredictPipeline::read(const JobPointer& job) {
   const data::Sample& frame = job->sample;
   const std::string key = predictor_.windowed().x_key;
+  std::optional<inference::ResultFiles> earlier;
   if (!attempt(frame.id, Phase::reading, [&] {
         const auto source = frame.sources.find(source_key(predictor_));
         if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
         job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.windowed().y_key);
-        if (is_done(*job)) return;
+        if ((earlier = done_before(*job))) return;
         const StageWork work(run_.stages.read);
         auto input = std::make_shared<inference::ModelInput>(
             predictor_.windowed().transforms.apply(frame,
@@ -233,27 +234,25 @@ bool PredictPipeline::read(const JobPointer& job) {
     if (job->lapse) end_frame(*job, nullptr);
     return true;
   }
+  if (earlier && job->lapse) end_frame(*job, &*earlier);
   if (!job->input) return true;
   int64_t bytes = job->input->is_by_rows() ? 0 : 8;
   for (const int64_t side : job->input->shape) bytes *= side;
   return ready_.push(job, bytes);
 }
 
-bool PredictPipeline::is_done(const Job& job) {
-  if (!run_.options.resume || scores_ != nullptr) return false;
+std::optional<inference::ResultFiles> PredictPipeline::done_before(const Job& job) {
+  if (!run_.options.resume || scores_ != nullptr) return std::nullopt;
   const auto files = record_.find(job.name(), job.stamp);
-  if (!files) return false;
-  {
-    const std::lock_guard lock(run_.tally.mutex);
-    if (!job.lapse)
-      for (const auto& [kind, path] : *files) run_.tally.results.add_item(kind, path);
-    if (!run_.processes.is_first())
-      record_.add({job.name(), job.id(), job.stamp, *files});  // who tells
-    ++run_.tally.done;
-    ++run_.tally.resumed;
-  }
-  if (job.lapse) end_frame(job, &*files);
-  return true;
+  if (!files) return std::nullopt;
+  const std::lock_guard lock(run_.tally.mutex);
+  if (!job.lapse)
+    for (const auto& [kind, path] : *files) run_.tally.results.add_item(kind, path);
+  if (!run_.processes.is_first())
+    record_.add({job.name(), job.id(), job.stamp, *files});  // who tells
+  ++run_.tally.done;
+  ++run_.tally.resumed;
+  return files;
 }
 
 void PredictPipeline::compute_all(Progress& progress) {

@@ -90,7 +90,8 @@ class PredictPipeline {
   bool is_done(const PredictLapse& lapse);
   /// Records the end of a frame of a time lapse: with files, or (null) left out.
   void end_frame(const Job& job, const inference::ResultFiles* files);
-  bool is_done(const Job& job);
+  /// The results of an earlier run, counted; none: there is work.
+  std::optional<inference::ResultFiles> done_before(const Job& job);
   void compute_all(Progress& progress);
   void compute(const JobPointer& job, Progress& progress);
   void compute_together(const std::vector<JobPointer>& jobs, Progress& progress);

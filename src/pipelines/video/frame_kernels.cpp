@@ -76,7 +76,7 @@ void paint_labels(const int32_t* labels, int64_t pixels, int64_t highest, unsign
     const int64_t label = labels[i];
     const int64_t grey = label == 0     ? 0
                          : highest == 0 ? 1 + (label - 1) % 255
-                                        : std::min<int64_t>(255 * label / highest, 255);
+                                        : std::clamp<int64_t>(255 * label / highest, 1, 255);
     std::fill_n(rgb + 3 * i, 3, static_cast<unsigned char>(grey));
   }
 }

@@ -138,7 +138,8 @@ FrameSelector::Choice FrameSelector::choose(const std::vector<unsigned char>& rg
   Choice choice = choose_by_change(rgb);
   if (!finder_) return choice;
   finder_->next_frame();
-  if (choice.is_inferred || choice.is_measured) choice.boxes = finder_->regions(rgb);
+  if (choice.is_inferred) choice.boxes = finder_->regions(rgb);
+  if (choice.is_measured) choice.boxes = finder_->regions_to_measure(rgb);
   return choice;
 }
 

@@ -60,16 +60,15 @@ void VideoRun::Drift::add(const at::Tensor& shown, const at::Tensor& exact) {
 void VideoRun::paste(const Job& job) {
   const at::Tensor shown = job.choice.is_measured ? labels_.clone() : labels_;
   if (selector_.finds_regions()) shown.zero_();
-  int64_t objects = 0;
   for (const Region& region : job.regions) {
     const FrameBox& box = region.box;
     const auto part = [&](const at::Tensor& whole) {
       return whole.narrow(0, box.y, box.height).narrow(1, box.x, box.width);
     };
     at::Tensor labels = labels_of(region);
-    if (highest_ == 0 && selector_.finds_regions()) {  // objects of all regions have numbers
-      labels = at::where(labels.ne(0), labels + objects, labels);
-      objects = std::max<int64_t>(objects, labels.max().item<int32_t>());
+    if (highest_ == 0) {  // the numbers of objects go on from those outside of the box
+      part(shown).zero_();
+      labels = at::where(labels.ne(0), labels + shown.max(), labels);
     }
     if (selector_.mask().defined()) labels = labels * part(selector_.mask());
     part(shown).copy_(labels);

@@ -130,8 +130,14 @@ RegionFinder::RegionFinder(const VideoOptions& options,
 }
 
 const std::vector<FrameBox>& RegionFinder::regions(const std::vector<unsigned char>& rgb) {
-  if (age_ < every_) return regions_;
-  age_ = 0;
+  if (age_ >= every_) {
+    age_ = 0;
+    regions_ = found_in(rgb);
+  }
+  return regions_;
+}
+
+std::vector<FrameBox> RegionFinder::found_in(const std::vector<unsigned char>& rgb) const {
   const StageWork work(detecting_);
   const at::Tensor picture = to_upright(pixels_of(rgb,
                                                   info_.width,
@@ -141,7 +147,7 @@ const std::vector<FrameBox>& RegionFinder::regions(const std::vector<unsigned ch
                                  .contiguous();
   const ops::Boxes found = detector_->detect({picture}).front();
   const FrameBox whole{0, 0, picture.size(2), picture.size(1)};
-  regions_.clear();
+  std::vector<FrameBox> regions;
   for (int64_t i = 0; i < found.count(); ++i) {
     const float* box = found.corners.const_data_ptr<float>() + 4 * i;
     const auto x = static_cast<int64_t>(std::floor(box[0]));
@@ -150,11 +156,11 @@ const std::vector<FrameBox>& RegionFinder::regions(const std::vector<unsigned ch
                           y,
                           static_cast<int64_t>(std::ceil(box[2])) - x,
                           static_cast<int64_t>(std::ceil(box[3])) - y};
-    regions_.push_back(region_around(pixels, margin_, whole, least_));
+    regions.push_back(region_around(pixels, margin_, whole, least_));
   }
-  regions_ = joined(regions_);
-  for (FrameBox& region : regions_) region = to_stored(region, info_);
-  return regions_;
+  regions = joined(regions);
+  for (FrameBox& region : regions) region = to_stored(region, info_);
+  return regions;
 }
 
 }  // namespace cytra::pipelines

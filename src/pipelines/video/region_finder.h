@@ -55,8 +55,13 @@ class RegionFinder {
   void next_frame() { ++age_; }
   /// The regions of this frame, or of one before, as it is stored. Throws: as Detector::detect().
   const std::vector<FrameBox>& regions(const std::vector<unsigned char>& rgb);
+  /// What regions() would give, with nothing remembered: measuring changes no later frame.
+  std::vector<FrameBox> regions_to_measure(const std::vector<unsigned char>& rgb) const {
+    return age_ < every_ ? regions_ : found_in(rgb);
+  }
 
  private:
+  std::vector<FrameBox> found_in(const std::vector<unsigned char>& rgb) const;
   const io::VideoInfo info_;
   const int64_t margin_, every_;
   std::unique_ptr<Detector> detector_;

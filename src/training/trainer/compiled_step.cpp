@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "device/device.h"
+#include "device/error.h"
 #include "device/memory.h"
 #include "nn/model.h"
 #include "perf/scopes.h"
@@ -236,18 +237,27 @@ std::vector<at::Tensor> CompiledStep::run(RecordedWork& recorded,
     recorded.recording->replay();
     return recorded.recording->outputs;
   }
-  const std::vector<at::Tensor> before = copies(changed);
+  std::vector<at::Tensor> before;
   try {
+    before = copies(changed);
     if (recorded.rehearsals < kRehearsals)
       return recorder_->rehearse(work, /*may_wait=*/++recorded.rehearsals < kRehearsals);
-    if (!recorded.recording) recorded.recording = recorder_->record(work);
+    if (!recorded.recording) {
+      const std::lock_guard alone(device::recording_mutex());
+      recorded.recording = recorder_->record(work);
+    }
     return check(recorded, work, changed, before, seed);
   } catch (const device::NotRecordable& error) {
     give_up(error.what());
-    restore(changed, before);
-    seed();
-    return work();
+  } catch (const std::exception& error) {
+    if (!device::is_out_of_memory(error)) throw;
+    give_up("memory to record and check them is missing");
   }
+  if (!before.empty()) restore(changed, before);
+  before.clear();
+  recorded.recording.reset();
+  seed();
+  return work();
 }
 
 /// Makes the step without the recording, then again with it, and compares.

@@ -181,6 +181,9 @@ TEST(SegmentFiles, ObjectMasksOfAnImageLeaveThoseOfAFolderOfItsName) {
   EXPECT_TRUE(std::filesystem::exists(folder / "objects/a/0001.png"));
   EXPECT_FALSE(std::filesystem::exists(folder / "objects/a/0002.png"));
   EXPECT_TRUE(std::filesystem::exists(folder / "objects/a/b/0002.png"));
+  SegmentFiles(folder.path(), settings_of("settings"), false).write(image);
+  EXPECT_FALSE(std::filesystem::exists(folder / "objects/a/0001.png")) << "of a run before";
+  EXPECT_TRUE(std::filesystem::exists(folder / "objects/a/b/0002.png"));
 }
 
 TEST(SegmentFiles, TotalsTellEmptyMasksAndTheFullestImage) {

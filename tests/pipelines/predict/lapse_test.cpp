@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/csv.h"
 #include "io/reader.h"
+#include "tests/support/few_files.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 
@@ -53,6 +54,22 @@ TEST(PredictLapse, TimePointsTakeTheTypeThatHoldsAll) {
                   {dir / "t0.ome.tif", dir / "stack.ome.tif"}, dir / "x.ome.tif", true);
             }).find("as the first time point"),
             std::string::npos);
+}
+
+TEST(PredictLapse, MoreTimePointsThanFilesMayBeOpenAreJoined) {
+  const test::TmpDir dir;
+  std::vector<std::string> paths;
+  for (int t = 0; t < 150; ++t) {
+    paths.push_back(dir / ("t" + std::to_string(t) + ".ome.tif"));
+    io::write_ome_tiff(paths.back(), label_image(io::Dtype::u8, static_cast<unsigned char>(t)));
+  }
+  const test::FewFiles few(100);
+  for (const char* end : {"/all.ome.tif", "/all.ome.zarr"}) {
+    const std::string into = dir.path() + end;
+    pipelines::join_timepoints(paths, into, true);
+    EXPECT_EQ(io::open_image(into, {0, 0, 0})->info().timepoints, 150);
+    EXPECT_EQ(io::read_image(into, {0, 0, 149}).pixels, label_image(io::Dtype::u8, 149).pixels);
+  }
 }
 
 TEST(PredictLapse, TablesAreOneAndPartsGo) {

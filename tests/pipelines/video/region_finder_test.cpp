@@ -184,6 +184,56 @@ TEST(RegionFinder, RegionsAreKeptUntilTheDetectorSeesTheNextFrame) {
   EXPECT_EQ(skipping.figures.drift_frames, 2);
 }
 
+TEST(RegionFinder, MeasuringChangesNoFrame) {
+  const test::TmpDir folder;
+  VideoOptions options = region_options(half_detector(folder));
+  const auto walking = [](int64_t number) { return picture_of_two(4 * number - 30); };
+  options.skip_threshold = 1;
+  for (const auto& [every, gap] :
+       std::vector<std::pair<int64_t, int64_t>>{{3, 2}, {2, 4}, {5, 2}}) {
+    options.roi_every = every;
+    options.max_gap = gap;
+    options.measure_drift = 0;
+    const RegionsResult plain = run_regions(options, walking, 12);
+    for (const int64_t measured : {1, 2, 3}) {
+      options.measure_drift = measured;
+      const RegionsResult result = run_regions(options, walking, 12);
+      EXPECT_GT(result.figures.drift_frames, 0);
+      for (std::size_t i = 0; i < plain.masks.size(); ++i)
+        EXPECT_TRUE(result.masks[i].equal(plain.masks[i]))
+            << every << ' ' << gap << ' ' << measured << ": frame " << i;
+    }
+  }
+}
+
+TEST(RegionFinder, ObjectsThatMoveHaveOtherNumbersThanThoseThatRest) {
+  const auto star = [](at::Tensor& logits) {  // of one object around the middle of each square
+    const at::Tensor middle = at::avg_pool2d(logits.narrow(1, 1, 1), 21, 1, 10) / 50;
+    logits = at::cat({middle, at::full_like(middle, 20).expand({-1, 8, -1, -1})}, 1);
+  };
+  const auto one_moves = [](int64_t number) {
+    at::Tensor picture = at::full({kPictureHeight, kPictureWidth, 3}, 10, at::kByte);
+    picture.slice(0, 40, 60).slice(1, 40 + 3 * number, 60 + 3 * number).fill_(200);
+    picture.slice(0, 100, 120).slice(1, 200, 220).fill_(200);
+    return picture;
+  };
+  const RegionsResult result = run_regions(region_options("motion"),
+                                           one_moves,
+                                           4,
+                                           0,
+                                           star,
+                                           "{_target_: InstanceDecoder, method: stars}");
+  EXPECT_EQ(result.figures.partial, 3);
+  for (const at::Tensor& mask : result.masks) {
+    const at::Tensor grey = mask.select(2, 0);
+    const auto left = grey.slice(1, 0, 128).max().item<int>(),
+               right = grey.slice(1, 128, 256).max().item<int>();
+    EXPECT_GT(left, 0);
+    EXPECT_GT(right, 0);
+    EXPECT_NE(left, right);
+  }
+}
+
 TEST(RegionFinder, ObjectsOfAllRegionsHaveNumbersOfTheirOwn) {
   const test::TmpDir folder;
   const auto star = [](at::Tensor& logits) {  // of one object around the middle of each square

@@ -276,6 +276,19 @@ TEST(Video, AStopFinishesWhatIsWritten) {
     EXPECT_EQ(kept.frames[i].number, static_cast<int64_t>(i));
 }
 
+TEST(Video, MasksOfManyClassesShowEachAsForeground) {
+  for (const int64_t highest : {1, 2, 255, 256, 300, 70000}) {
+    const auto last = static_cast<int32_t>(highest);
+    const std::vector<int32_t> labels{0, 1, std::min(2, last), last};
+    std::vector<unsigned char> rgb(3 * labels.size());
+    paint_labels(labels.data(), 4, highest, rgb.data());
+    EXPECT_EQ(rgb[0], 0);
+    EXPECT_GE(rgb[3], 1) << highest;
+    EXPECT_GE(rgb[6], 1) << highest;
+    EXPECT_EQ(rgb[9], 255) << highest;
+  }
+}
+
 TEST(Video, ThumbnailsAreMeansOfSquares) {
   std::vector<unsigned char> rgb(3 * 12 * 9, 0);
   const auto set = [&](int64_t x, int64_t y) {

@@ -120,6 +120,23 @@ TEST_F(CompiledStep, AReadOnTheHostEndsRecording) {
       << said();
 }
 
+TEST_F(CompiledStep, MemoryThatIsMissingForTheCheckEndsRecording) {
+  const std::string adam = "{_target_: AdamW, lr: 0.1}";
+  const std::vector<double> eager = trained(false);
+  for (const int64_t at_pass : {4, 5, 6, 7, 9, 11}) {  // while it is rehearsed, checked, played
+    const auto fills = [&](Tiny& tiny) {
+      tiny.task->factor = [passes = int64_t{0}, at_pass](int64_t) mutable {
+        TORCH_CHECK_WITH(OutOfMemoryError, ++passes != at_pass, "CUDA out of memory");
+        return 1.0;
+      };
+    };
+    expect_near(trained(true, adam, kTapeOptions, fills), eager);
+  }
+  EXPECT_NE(said().find("not recorded: memory to record and check them is missing"),
+            std::string::npos)
+      << said();
+}
+
 TEST_F(CompiledStep, ANumberThatTheHostCountsEndsRecording) {
   const auto counts = [](Tiny& tiny) {
     // of the loss, by how many images it has seen: a step that is made twice counts once
