@@ -1,3 +1,4 @@
+// One choice: which engine runs a model, and the check that it agrees with PyTorch.
 #include "inference/engine.h"
 
 #include <algorithm>

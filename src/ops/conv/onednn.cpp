@@ -100,7 +100,7 @@ bool is_right(int64_t pass,
   return is_right_in_half(tensors, std::move(key), compute);
 }
 
-/// As given, else in float32, and rounded then.
+/// Computes in the given type, or in float32 with a result that is rounded.
 at::Tensor computed(bool as_given, std::vector<at::Tensor> tensors, const ConvResult& compute) {
   if (as_given) return compute(tensors);
   const at::ScalarType type = tensors[0].scalar_type();
