@@ -177,7 +177,8 @@ Tensors conv_gradients(const at::Tensor& grad,
     if (parts >= 2) {
       of_weight = weight_grad_in_parts(parts, x, y, weight, plain);
     } else {
-      const ConvOptions one{safe.stride, safe.padding, dilation, false, {0}, groups};
+      const std::vector<int64_t> none(safe.stride.size(), 0);
+      const ConvOptions one{safe.stride, safe.padding, dilation, false, none, groups};
       of_weight = std::get<1>(convolution_backward(y, x, weight, one, {false, true, false}));
     }
   }
