@@ -23,12 +23,12 @@ TEST(SampleDropout, DropsInEvaluationAndRepeatsItself) {
         "upsample_kernel_size: [2], dropout: 0.3}",
         "{_target_: SwinUNETR, spatial_dims: 2, in_channels: 1, out_channels: 2, feature_size: 12, "
         "drop_rate: 0.2}",
-        "{_target_: UNETR, spatial_dims: 2, in_channels: 1, out_channels: 2, img_size: [32, 32], "
+        "{_target_: UNETR, spatial_dims: 2, in_channels: 1, out_channels: 2, img_size: [64, 64], "
         "feature_size: 4, hidden_size: 12, mlp_dim: 24, num_heads: 3, dropout_rate: 0.2}"}) {
     SCOPED_TRACE(options);
     const auto model = make<Model>(options);
     model->eval();
-    const at::Tensor image = at::randn({1, 1, 32, 32}), plain = (*model)(image);
+    const at::Tensor image = at::randn({1, 1, 64, 64}), plain = (*model)(image);
     const at::Tensor first = sample_of(*model, image, 1);
     EXPECT_FALSE(at::equal(first, plain));
     EXPECT_FALSE(at::equal(first, sample_of(*model, image, 2)));
