@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -65,8 +66,20 @@ class PreparedParameters {
   };
   using Held = c10::intrusive_ptr<at::TensorImpl, c10::UndefinedTensorImpl>;
   using Key = std::pair<std::vector<Held>, int64_t>;  // parameters, form
+  /// C++20's comparison of vectors would take the pointers as booleans, to which they convert.
+  struct Before {
+    bool operator()(const Key& a, const Key& b) const {
+      if (a.second != b.second) return a.second < b.second;
+      return std::lexicographical_compare(
+          a.first.begin(),
+          a.first.end(),
+          b.first.begin(),
+          b.first.end(),
+          [](const Held& x, const Held& y) { return x < y; });
+    }
+  };
   mutable std::mutex mutex_;
-  std::map<Key, Entry> entries_;
+  std::map<Key, Entry, Before> entries_;
 };
 
 }  // namespace cytra::ops

@@ -48,6 +48,7 @@ std::vector<double> losses_of(const Workload& workload, const Variant& variant =
 std::atomic<int> casts{0};
 std::unique_ptr<at::ObserverContext> see_cast(const at::RecordFunction& function) {
   if (std::string_view(function.name()) == "aten::_to_copy" &&
+      function.inputs()[0].toTensor().scalar_type() == at::kFloat &&
       function.inputs()[0].toTensor().requires_grad())
     ++casts;
   return nullptr;
