@@ -101,22 +101,25 @@ TEST(ModelsOfOthers, AnExportedNetworkIsPredictedFromEachFormat) {
                 .code,
             0);
   const std::string image = at("samples") + "/images/test_0000_raw.ome.tif";
+  int runs = 0;
   for (const char* network : {"sides/strided_2", "sides/least_4", "sides/pooled_8"}) {
     SCOPED_TRACE(network);
+    const std::string run = at("run") + std::to_string(runs++);
     const Outcome trained =
         shell("\"$BIN/train\" experiment=im2im/segmentation model=exported 'model.file=" +
               std::string(CYTRA_SOURCE_DIR) + "/tests/golden/exported/" + network +
               ".pt2' trainer.accelerator=cpu trainer.max_steps=1 'patch_shape=[48,48]' "
               "'data.path=" +
-              at("samples") + "' 'paths.output_dir=" + at("run") + "'");
+              at("samples") + "' 'paths.output_dir=" + run + "'");
     ASSERT_EQ(trained.code, 0) << trained.err;
-    const std::string checkpoint = at("run") + "/checkpoints/last.ckpt";
+    const std::string checkpoint = run + "/checkpoints/last.ckpt";
     const std::vector<float> expected = logits_of(checkpoint, image);
     for (const std::string format : {"torchscript", "onnx", "safetensors"}) {
+      const std::string net = run + format;
       const Outcome exported = shell("\"$BIN/export_model\" 'checkpoint.ckpt_path=" + checkpoint +
-                                     "' format=" + format + " 'output=" + at("net") + "'");
+                                     "' format=" + format + " 'output=" + net + "'");
       ASSERT_EQ(exported.code, 0) << format << exported.err;
-      EXPECT_LT(largest_difference(logits_of(at("net"), image), expected), 1e-5) << format;
+      EXPECT_LT(largest_difference(logits_of(net, image), expected), 1e-5) << format;
     }
   }
 }

@@ -284,7 +284,8 @@ TEST_F(Predict, WhateverIsWrongWithAnImageCostsThatImageAlone) {
   EXPECT_EQ(values_of(skipped.out, "prediction"),
             (std::vector<std::string>{at("odd.csv.out/5_good.ome.tif")}));
   EXPECT_NE(skipped.err.find("1 of 5 images predicted"), std::string::npos) << skipped.err;
-  EXPECT_NE(skipped.err.find("3 channels, the model expects 1"), std::string::npos) << skipped.err;
+  EXPECT_NE(skipped.err.find("3 channels that differ, the model expects 1"), std::string::npos)
+      << skipped.err;
 
   const Outcome failed = shell(command(at("odd"), "data.on_error=fail"));
   EXPECT_EQ(failed.code, 2) << failed.err;
