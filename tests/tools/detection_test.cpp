@@ -1,5 +1,4 @@
 // `train experiment=detection/cells` and `predict` with what it made.
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -10,8 +9,6 @@
 #include "base/strings.h"
 #include "config/json.h"
 #include "io/csv.h"
-#include "io/reader.h"
-#include "io/writer.h"
 #include "tests/support/program.h"
 
 namespace cytra {
@@ -75,31 +72,6 @@ TEST_F(DetectionPrograms, AnImageThatCannotBeReadIsLeftOut) {
   EXPECT_NE(outcome.out.find("failed: "), std::string::npos) << outcome.out;
   EXPECT_TRUE(std::filesystem::exists(at("bad/detections.csv")));
   EXPECT_FALSE(std::filesystem::exists(at("bad/a_overlay.png")));
-}
-
-TEST_F(DetectionPrograms, AnImageWhoseBoxesAreNotFiniteIsLeftOut) {
-  std::filesystem::create_directories(at("extreme"));
-  for (const char* name : {"a", "c"})
-    std::filesystem::copy_file(at("samples/images/test_0000_raw.ome.tif"),
-                               at("extreme/") + name + ".ome.tif");
-  io::Image image = io::read_image(at("extreme/a.ome.tif"));
-  std::vector<float> values(static_cast<std::size_t>(image.count()), 3e38F);
-  image.dtype = io::Dtype::f32;
-  image.pixels.resize(4 * values.size());
-  std::memcpy(image.pixels.data(), values.data(), image.pixels.size());
-  io::write_ome_tiff(at("extreme/b.ome.tif"), image);
-  for (const char* size : {"1", "3"}) {
-    const std::string words = std::string("predict.overlay=false data.batch_size=") + size +
-                              " 'data.path=" + at("extreme") + "' data.on_error=";
-    const Outcome outcome = predict(std::string("skipped") + size, words + "skip");
-    EXPECT_EQ(outcome.code, 2) << outcome.err;
-    EXPECT_NE(outcome.err.find("b.ome.tif: "), std::string::npos) << outcome.err;
-    EXPECT_NE(outcome.err.find("2 of 3 images searched"), std::string::npos) << outcome.err;
-    EXPECT_TRUE(std::filesystem::exists(at(std::string("skipped") + size + "/detections.csv")));
-    const Outcome ended = predict(std::string("ended") + size, words + "fail");
-    EXPECT_EQ(ended.code, 2) << ended.err;
-    EXPECT_EQ(ended.err.find("images searched"), std::string::npos) << ended.err;
-  }
 }
 
 TEST_F(DetectionPrograms, LargeImagesAreSearchedByWindows) {
