@@ -39,6 +39,8 @@ SWEEPS = {
     }),
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
         "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "image_classifier": None, "multi_head": None, "vit": None,  # of experiments
+        # their deepest level would be one voxel, which their instance norms refuse
+        **dict.fromkeys("plain_conv_unet residual_encoder_unet swin_unetr".split(), "patch_shape=[64,64]"),
         "exported": f"model.file={HERE.parent / 'golden/exported/net.pt2'}",
         "torchscript": f"model.file={HERE.parent / 'golden/torchscript/scripted.pt'}",
     }),

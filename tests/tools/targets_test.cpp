@@ -83,9 +83,9 @@ TEST_F(Targets, NoBackground) {
     return std::vector<unsigned char>{static_cast<unsigned char>(is_object ? 2 : 1)};
   });
   expect_mended(path, kMask, "target_values=[1,2]");
-  const Outcome warned = train(path, kMask);
-  EXPECT_EQ(warned.code, 0) << warned.err;
-  EXPECT_NE(warned.err.find("target_values=[1,2]"), std::string::npos) << warned.err;
+  const Outcome refused = train(path, kMask);
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("target_values=[1,2]"), std::string::npos) << refused.err;
 }
 
 TEST_F(Targets, LossyMasks) {
@@ -155,13 +155,16 @@ TEST_F(Targets, TheImageItself) {
   const std::string path = folder("itself", [](bool is_object, int, std::mt19937&) {
     return std::vector<unsigned char>{static_cast<unsigned char>(is_object)};
   });
-  for (const char* experiment : {"im2im/segmentation", "im2im/labelfree", "im2im/instance"}) {
-    const Outcome found = train(path,
-                                std::string("experiment=") + experiment +
-                                    " target_col=copy data.folders=[raw,raw] --check-data");
-    EXPECT_EQ(found.code, 2) << found.out << found.err;
-    EXPECT_NE(found.out.find("the target is the image itself"), std::string::npos) << found.out;
-  }
+  std::filesystem::copy(path + "/raw", path + "/copied");
+  for (const char* experiment : {"im2im/segmentation", "im2im/labelfree", "im2im/instance"})
+    for (const char* folder : {"raw", "copied"}) {
+      const Outcome found = train(path,
+                                  std::string("experiment=") + experiment +
+                                      " target_col=target data.folders=[raw," + folder +
+                                      "] --check-data");
+      EXPECT_EQ(found.code, 2) << found.out << found.err;
+      EXPECT_NE(found.out.find("is the image itself"), std::string::npos) << found.out;
+    }
 }
 
 }  // namespace

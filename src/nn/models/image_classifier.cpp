@@ -135,7 +135,6 @@ class ImageClassifier final : public Classifier {
       shape.insert(shape.end(), grid_.begin(), grid_.end());
       x = x.transpose(1, 2).reshape(shape);
     }
-    expect_contrast(x);
     return x;
   }
   at::Tensor numbers(const at::Tensor& features) override {
@@ -205,20 +204,9 @@ class ImageClassifier final : public Classifier {
     grid_ = per_dimension(sides, spatial_dims(), "patch_size");
     for (std::size_t d = 0; d < grid_.size(); ++d) grid_[d] = fixed_size_[d] / grid_[d];
   }
-  /// Looks at the first batch of a training once. Throws: DataError when all of its images have the
-  /// same features, as an instance norm makes of single voxels.
-  void expect_contrast(const at::Tensor& features) {
-    if (!is_training() || std::exchange(is_looked_at_, true)) return;
-    if (features.size(0) < 2 || features[0][0].numel() > 1) return;
-    if (features.ne(features[0]).any().item<bool>()) return;
-    throw DataError(
-        "model.backbone: one voxel is left of an image in its deepest level, of which its norm "
-        "makes the same for all images; expected larger images (patch_shape), fewer levels, or a "
-        "norm of batch or group");
-  }
 
   int64_t classes_, in_channels_ = 1;
-  bool is_max_, is_looked_at_ = false;
+  bool is_max_;
   Sizes divisor_, fixed_size_, grid_;
   std::shared_ptr<torch::nn::Module> encoder_;
   std::vector<std::shared_ptr<Layer>> layers_;

@@ -137,7 +137,7 @@ TEST(ImageClassifier, RefusesANormThatLeavesNothing) {
   const auto model = make_classifier(classifier_of(backbone));
   EXPECT_NE(message_of<DataError>([&] {
               (*model)(at::rand({2, 1, 4, 4}));
-            }).find("norm of batch"),
+            }).find("instance norm of"),
             std::string::npos);
   const auto batch = make_classifier(classifier_of(backbone + ", norm_name: batch"));
   EXPECT_EQ((*batch)(at::rand({2, 1, 4, 4})).size(1), 3);

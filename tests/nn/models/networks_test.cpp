@@ -130,7 +130,8 @@ TEST_P(Networks, ChannelsLastAndCheckpointingChangeNothing) {
 
 TEST_P(Networks, TakeMultiplesOfTheirDivisorAndTellOfEveryConvolution) {
   if (!model->fixed_size().empty()) return;  // there are no multiples
-  const std::vector<int64_t> sides = model->divisor();
+  std::vector<int64_t> sides = model->divisor();
+  for (int64_t& side : sides) side *= 2;  // norms refuse a deepest level of one voxel
   std::vector<int64_t> shape{1, model->in_channels()};
   shape.insert(shape.end(), sides.begin(), sides.end());
   for (const nn::SummaryRow& row : nn::summarize(*model, shape, -1).rows) {
@@ -142,7 +143,7 @@ TEST_P(Networks, TakeMultiplesOfTheirDivisorAndTellOfEveryConvolution) {
       expected.push_back(finds == nullptr ? side : side / 4);  // a detector's finest level
     EXPECT_EQ(row.out, expected);
   }
-  if (sides.back() == 1) return;
+  if (sides.back() == 2) return;
   shape.back() += 1;
   EXPECT_THROW((*model)(at::zeros(shape)), DataError);
 }
