@@ -77,9 +77,10 @@ void set_spacing(const std::vector<double>& spacing_um, io::Geometry& geometry) 
   }
 }
 
-/// Sets an affine where there is none: voxels are at multiples of the spacing.
+/// Sets an affine where there is none, as a substitute: voxels are at multiples of the spacing.
 void set_affine(io::Geometry& geometry) {
   if (geometry.has_affine()) return;
+  geometry.sform = geometry.qform = 0;
   for (std::size_t axis = 0; axis < 3; ++axis) {  // Z, Y, X
     const double spacing = geometry.spacing_um[axis];
     geometry.affine[(2 - axis) * 5] = spacing > 0 ? spacing / 1000 : 1;

@@ -44,7 +44,9 @@ struct Format {
                                                   // image
   std::string holds;                              // the images that create() takes, in words
   bool holds_time = false;                        // a file can hold all time points
-  std::string written_as = "ome_tiff";            // the format of results for images of this one
+  /// What a written file can say of an image's place; create_image() warns where more is known.
+  enum class Place { nothing, origin, direction } place = Place::nothing;
+  std::string written_as = "ome_tiff";  // the format of results for images of this one
 };
 
 /// Adds a format, while programs and libraries start: `describe` sets everything except the name.

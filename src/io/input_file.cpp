@@ -80,4 +80,11 @@ std::string read_input(const std::string& path, uint64_t most) {
   return bytes;
 }
 
+std::string read_text_input(const std::string& path, uint64_t most) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  std::string text = read_input(path, most);
+  if (starts_with(text, kMark)) text.erase(0, kMark.size());
+  return text;
+}
+
 }  // namespace cytra::io

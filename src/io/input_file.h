@@ -48,5 +48,8 @@ class InputFile {
 /// Reads a whole regular file. Throws: what InputFile throws; DataError when it is larger than
 /// `most`; IoError.
 std::string read_input(const std::string& path, uint64_t most = uint64_t{1} << 30);
+/// Reads a text without the byte order mark that editors put in front of UTF-8. Throws: as
+/// read_input().
+std::string read_text_input(const std::string& path, uint64_t most);
 
 }  // namespace cytra::io

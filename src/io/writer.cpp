@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/warn_once.h"
+#include "io/formats.h"
 #include "io/pixels/format.h"
 
 namespace cytra::io {
@@ -61,6 +63,29 @@ void ImageWriter::finish() {
   close();
 }
 
+namespace {
+
+/// Says once what files of a format can't hold of an image's place.
+void warn_of_lost_place(const Format& format, const Geometry& geometry) {
+  const auto& um = geometry.spacing_um;
+  const bool is_spaced = *std::max_element(um.begin(), um.end()) > 0,
+             is_origin = axis_aligned_origin_um(geometry).has_value();
+  if (format.place == Format::Place::nothing && (is_spaced || geometry.is_placed())) {
+    warn_once(fmt::format("{} can't hold {}: left out; .nii.gz, .nrrd, .mha, .tif and .zarr can",
+                          format.title,
+                          geometry.is_placed() ? "where voxels lie and their distances"
+                                               : "the distances between voxels"));
+  } else if (format.place == Format::Place::origin && geometry.is_placed() && !is_origin) {
+    warn_once(
+        fmt::format("{} can't hold axes that do not run to left, posterior, superior: their "
+                    "directions and the origin are left out, distances stay; .nii.gz, .nrrd and "
+                    ".mha hold them",
+                    format.title));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<ImageWriter> create_image(const std::string& path,
                                           const ImageInfo& info,
                                           const OutputOptions& options) {
@@ -68,9 +93,11 @@ std::unique_ptr<ImageWriter> create_image(const std::string& path,
   std::set<std::string> endings;
   for (const Format& format : formats()) {
     for (const std::string& ending : format.written_endings) {
-      if (name.size() > ending.size() && ends_with(name, ending))
-        return format.create(path, info, options);
       endings.insert(ending);
+      if (name.size() <= ending.size() || !ends_with(name, ending)) continue;
+      auto writer = format.create(path, info, options);
+      warn_of_lost_place(format, info.geometry);
+      return writer;
     }
   }
   throw ConfigError(fmt::format(

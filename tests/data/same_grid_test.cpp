@@ -33,6 +33,31 @@ io::Geometry geometry_from(const std::array<double, 12>& affine) {
   return geometry;
 }
 
+TEST(Geometries, OfEveryFormatAreCompared) {
+  const auto kind = [](const std::string& image, const std::string& target) {
+    const auto info = [](const std::string& name) {
+      const std::string folder = CYTRA_SOURCE_DIR "/tests/golden/places/";
+      return io::open_image(folder + name)->info();
+    };
+    const io::ImageInfo one = info(image), other = info(target);
+    return compare_grids(other.geometry,
+                         {other.shape.begin() + 1, other.shape.end()},
+                         one.geometry,
+                         {one.shape.begin() + 1, one.shape.end()})
+        .kind;
+  };
+  EXPECT_EQ(kind("meta_position.mha", "nrrd_dimension.nrrd"), GridKind::same);
+  EXPECT_EQ(kind("meta_position.mha", "nrrd_mins.nrrd"), GridKind::other);
+  EXPECT_EQ(kind("meta_position.mha", "meta_spacing.mha"), GridKind::unknown);
+  EXPECT_EQ(kind("nrrd_mins.nrrd", "nrrd_mins_nodes.nrrd"), GridKind::other);
+  EXPECT_EQ(kind("zarr_translation.ome.zarr", "ome_plane.ome.tif"), GridKind::other);
+  EXPECT_EQ(kind("zarr_translation.ome.zarr", "zarr_scale.ome.zarr"), GridKind::unknown);
+  EXPECT_EQ(kind("ome_stage.ome.tif", "imagej_origin.tif"), GridKind::other);
+  EXPECT_EQ(kind("ome_stage.ome.tif", "ome_reference_frame.ome.tif"), GridKind::unknown);
+  EXPECT_EQ(kind("nifti_qform.nii", "nifti_both.nii"), GridKind::same);
+  EXPECT_EQ(kind("nifti_qfac_minus_1.nii", "nifti_qfac_0.nii"), GridKind::other);
+}
+
 TEST(Geometries, EveryKeyFollowsItsOwnAffineAsInMonai) {
   const test::Golden golden("geometry");
   for (const test::GoldenCase& entry : golden.cases(54)) {

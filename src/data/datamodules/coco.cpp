@@ -1,6 +1,8 @@
 // CocoDatamodule: one COCO JSON with the annotations of many images. Source:
 // cocodataset.org/#format-data; torchvision.datasets.CocoDetection (root, annFile).
 #include <filesystem>
+#include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,9 @@
 #include "data/datamodule.h"
 #include "data/folds.h"
 #include "io/annotations/annotations.h"
+#include "io/formats.h"
+#include "io/image_folder.h"
+#include "io/reader.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
@@ -87,6 +92,39 @@ class CocoDatamodule final : public DataModule, public Parted {
             ""};  // `predict` writes paths of the images that it was given
   }
 
+  using FolderImages = std::map<std::string, std::multimap<std::string, std::string>>;
+
+  /// The path of an image by its name, else the one of the same name with another ending; "" for
+  /// none. `listed`: the images of folders by their stems, which are found once.
+  static std::string find_image(const std::vector<fs::path>& folders,
+                                const std::string& name,
+                                FolderImages& listed) {
+    for (const fs::path& folder : folders) {
+      std::string image = path_as_stored((folder / name).lexically_normal().string());
+      if (is_there(image)) return image;
+    }
+    for (const fs::path& folder : folders) {
+      const std::string place = (folder / name).lexically_normal().parent_path().string();
+      const auto [entry, is_new] = listed.try_emplace(place);
+      std::error_code error;
+      for (fs::directory_iterator file(place.empty() ? "." : place, error), end;
+           is_new && !error && file != end;
+           file.increment(error)) {
+        const std::string path = file->path().lexically_normal().string();
+        if (io::is_image_path(path) && !io::is_hidden(io::stem_of(path)))
+          entry->second.emplace(io::stem_of(path), path);
+      }
+      const auto [begin, end] = entry->second.equal_range(io::stem_of(name));
+      if (begin == end) continue;
+      if (std::next(begin) == end) return begin->second;
+      throw DataError(fmt::format("{}: there is no {}, and {} may be it as well, expected one",
+                                  begin->second,
+                                  printable(name, 200),
+                                  std::next(begin)->second));
+    }
+    return "";
+  }
+
   std::vector<Sample> list(const std::string& path) const {
     if (path.empty()) throw ConfigError("data.path is not set: name COCO's JSON");
     const std::vector<std::string> names = io::coco_images(path);
@@ -97,13 +135,9 @@ class CocoDatamodule final : public DataModule, public Parted {
     }
     const std::vector<fs::path> folders = folders_of(path);
     std::vector<Sample> samples;
+    FolderImages listed;
     for (const std::string& name : names) {
-      std::string image;
-      for (const fs::path& folder : folders) {
-        image = path_as_stored((folder / name).lexically_normal().string());
-        if (is_there(image)) break;
-        image.clear();
-      }
+      const std::string image = find_image(folders, name, listed);
       if (image.empty()) {
         throw DataError(
             fmt::format("{}: no such image: {}, expected it in {}; data.image_dir "

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "io/annotations/formats.h"
 #include "io/annotations/shapes.h"
+#include "io/formats.h"
 #include "io/image_folder.h"
 #include "io/input_file.h"
 #include "io/reader.h"
@@ -50,8 +51,8 @@ void warn_of_lines(const std::string& path, std::size_t count) {
 }
 
 AnnotationFile parse_annotations(const std::string& path, const AnnotatedImage& image) {
-  const std::string bytes = read_input(path, kMostAnnotationBytes);
-  const std::size_t first = bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  const std::string bytes = read_text_input(path, kMostAnnotationBytes);
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n");
   const char letter = first == std::string::npos ? '\0' : bytes[first];
   const std::string extension = small_extension(path);
   AnnotationFile file;
@@ -109,31 +110,49 @@ bool ends_with_path(const std::string& path, const std::string& end) {
                          path[path.size() - end.size() - 1] == '/');
 }
 
+/// A path without the ending of its format: "in/a" for "in/a.tif".
+std::string without_ending(const std::string& path) {
+  return (fs::path(path).lexically_normal().parent_path() / stem_of(path)).string();
+}
+
 const ImageAnnotations& annotations_of(const AnnotationFile& file,
                                        const std::string& path,
                                        const AnnotatedImage& image) {
   if (!file.is_coco) return file.images.at(0);
   const std::string name = last_name(image.path);
-  const auto same_name = file.by_name.find(name);
-  if (same_name == file.by_name.end()) {
-    std::vector<std::string> choices;
-    for (const auto& [choice, indices] : file.by_name) choices.push_back(choice);
+  std::vector<std::size_t> candidates;
+  std::vector<std::string> choices;
+  if (const auto same_name = file.by_name.find(name); same_name != file.by_name.end()) {
+    candidates = same_name->second;
+  } else {  // a.jpg is a.tif: images are often converted
+    for (const auto& [choice, indices] : file.by_name) {
+      choices.push_back(choice);
+      if (stem_of(choice) == stem_of(name))
+        candidates.insert(candidates.end(), indices.begin(), indices.end());
+    }
+  }
+  if (candidates.empty()) {
     throw DataError(fmt::format("{}: no image is named '{}', expected the file_name of one.{}",
                                 path,
                                 printable(name, 200),
                                 suggestion(name, choices)));
   }
   const ImageAnnotations* best = nullptr;
-  for (const std::size_t at : same_name->second) {
+  std::size_t longest = 0;
+  bool is_one = true;
+  for (const std::size_t at : candidates) {
     const ImageAnnotations& one = file.images[at];
-    const bool fits = ends_with_path(image.path, fs::path(one.image).lexically_normal().string());
-    if (fits && (best == nullptr || one.image.size() > best->image.size())) best = &one;
+    const std::string end = without_ending(one.image);
+    if (!ends_with_path(without_ending(image.path), end) || end.size() < longest) continue;
+    is_one = end.size() > longest || (is_one && one.image == best->image);
+    if (end.size() > longest) best = &one;
+    longest = end.size();
   }
-  if (best == nullptr && same_name->second.size() == 1) best = &file.images[same_name->second[0]];
-  if (best != nullptr) return *best;
+  if (best == nullptr && candidates.size() == 1) best = &file.images[candidates[0]];
+  if (best != nullptr && is_one) return *best;
   throw DataError(fmt::format("{}: {} images are named '{}', expected one in the folder of {}",
                               path,
-                              same_name->second.size(),
+                              candidates.size(),
                               printable(name, 200),
                               image.path));
 }

@@ -76,7 +76,7 @@ std::vector<Class> classes_of_table(const std::string& path) {
 
 std::vector<Class> classes_of_lines(const std::string& path) {
   std::vector<Class> classes;
-  for (const std::string& line : split(read_input(path, kMostTableBytes), '\n')) {
+  for (const std::string& line : split(read_text_input(path, kMostTableBytes), '\n')) {
     const std::string text = trim(line);
     if (text.empty() || text[0] == '#') continue;
     const std::vector<std::string> parts = split(text, ':');

@@ -22,7 +22,7 @@ constexpr uint64_t kMostNameBytes = uint64_t{1} << 24;
 
 /// The names in data.yaml: a list, or a map of numbers.
 std::vector<std::string> names_of_yaml(const std::string& path) {
-  const config::Node root = config::parse_yaml(read_input(path, kMostNameBytes), path);
+  const config::Node root = config::parse_yaml(read_text_input(path, kMostNameBytes), path);
   const config::Node* names = root.is_map() ? root.find_direct("names") : nullptr;
   std::vector<std::string> result;
   if (names == nullptr) return result;
@@ -55,7 +55,7 @@ std::vector<std::string> yolo_names(const std::string& path) {
       const std::string file = (folder / name).lexically_normal().string();
       if (!fs::is_regular_file(file, error)) continue;
       std::vector<std::string> names;
-      for (const std::string& line : split(read_input(file, kMostNameBytes), '\n'))
+      for (const std::string& line : split(read_text_input(file, kMostNameBytes), '\n'))
         if (!trim(line).empty()) names.push_back(trim(line));
       return names;
     }

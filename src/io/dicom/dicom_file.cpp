@@ -151,14 +151,10 @@ void DicomFile::read_pixel_format(DcmItem& item) {
   header.type.kind = is_float || is_double                              ? 'f'
                      : number_of(item, DCM_PixelRepresentation, 0) == 1 ? 'i'
                                                                         : 'u';
-  const int64_t stored = is_float || is_double ? bits : number_of(item, DCM_BitsStored, bits),
-                high = is_float || is_double ? bits - 1 : number_of(item, DCM_HighBit, stored - 1);
-  if (stored < 1 || stored > bits || high < stored - 1 || high >= bits) {
-    fail(fmt::format("{} bits stored up to bit {} of {}", stored, high, bits),
-         "as many as are allocated");
-  }
+  const int64_t stored = is_float || is_double ? bits : number_of(item, DCM_BitsStored, bits);
+  if (stored < 1 || stored > bits)
+    fail(fmt::format("{} bits stored of {}", stored, bits), "as many as are allocated");
   header.stored_bits = static_cast<int>(stored);
-  header.high_bit = static_cast<int>(high);
   if (header.samples == 3 && (bits != 8 || stored != 8) && header.colours != "RGB")
     fail(fmt::format("colours as {} of {} bit", header.colours, stored), "8 bit, or RGB");
   if (bits == 1 && (header.samples != 1 || is_packed_))

@@ -30,10 +30,9 @@ struct DicomHeader {
   std::string series, description;  // SeriesInstanceUID, SeriesDescription
   int64_t instance = 0;
   int64_t rows = 0, columns = 0, samples = 1;
-  StoredType type;                    // of a cell
-  int stored_bits = 0, high_bit = 0;  // of a cell: the number of used bits, and the highest of
-                                      // them
-  std::string colours;                // PhotometricInterpretation
+  StoredType type;      // of a cell
+  int stored_bits = 0;  // the number of used bits of a cell, the lowest ones
+  std::string colours;  // PhotometricInterpretation
   bool is_planar = false;
   bool is_cine = false;  // its frames follow each other in time
   std::vector<DicomFrame> frames;

@@ -65,16 +65,16 @@ std::vector<unsigned char> whole_chroma(const std::vector<unsigned char>& half) 
   return whole;
 }
 
-/// Moves the used bits to the lowest ones, with their sign.
+/// Clears the bits above the stored ones, or repeats their sign there.
 template <class Cell, class Signed>
-void tidy(std::vector<unsigned char>& cells, int shift, int bits, bool is_signed) {
-  constexpr int kWidth = 8 * sizeof(Cell);
+void tidy(std::vector<unsigned char>& cells, int bits, bool is_signed) {
+  const int unused = static_cast<int>(8 * sizeof(Cell)) - bits;
   for (std::size_t i = 0; i + sizeof(Cell) <= cells.size(); i += sizeof(Cell)) {
     Cell cell;
     std::memcpy(&cell, cells.data() + i, sizeof cell);
-    cell = static_cast<Cell>(cell << (kWidth - shift - bits));  // the bits above are shifted out
-    cell = is_signed ? static_cast<Cell>(static_cast<Signed>(cell) >> (kWidth - bits))
-                     : static_cast<Cell>(cell >> (kWidth - bits));
+    cell = static_cast<Cell>(cell << unused);
+    cell = is_signed ? static_cast<Cell>(static_cast<Signed>(cell) >> unused)
+                     : static_cast<Cell>(cell >> unused);
     std::memcpy(cells.data() + i, &cell, sizeof cell);
   }
 }
@@ -174,19 +174,18 @@ DicomFile::Frame DicomFile::decode(int64_t frame) const {
   Frame decoded;
   decoded.type = header_.type;
   decoded.is_planar = header_.is_planar;
-  int shift = 0;
   if (is_packed_) {
     decode_packed(frame, decoded);
   } else {
     decode_plain(frame, decoded);
-    shift = header_.high_bit + 1 - header_.stored_bits;
   }
-  const int bits = std::min(header_.stored_bits, decoded.type.bits - shift);
+  // The stored bits are the lowest ones whatever HighBit says, as in pydicom.
+  const int bits = std::min(header_.stored_bits, decoded.type.bits);
   const bool is_signed = header_.type.kind == 'i';
   if (decoded.type.kind == 'f' || bits == decoded.type.bits || is_bitmap_) return decoded;
-  if (decoded.type.bits == 8) tidy<uint8_t, int8_t>(decoded.cells, shift, bits, is_signed);
-  if (decoded.type.bits == 16) tidy<uint16_t, int16_t>(decoded.cells, shift, bits, is_signed);
-  if (decoded.type.bits == 32) tidy<uint32_t, int32_t>(decoded.cells, shift, bits, is_signed);
+  if (decoded.type.bits == 8) tidy<uint8_t, int8_t>(decoded.cells, bits, is_signed);
+  if (decoded.type.bits == 16) tidy<uint16_t, int16_t>(decoded.cells, bits, is_signed);
+  if (decoded.type.bits == 32) tidy<uint32_t, int32_t>(decoded.cells, bits, is_signed);
   return decoded;
 }
 

@@ -108,10 +108,13 @@ Geometry meta_geometry(const std::string& path, const MetaHeader& header, std::s
   std::vector<double> spacing = numbers({"ElementSpacing", "ElementSize"}, dimensions);
   const auto matrix =
       numbers({"TransformMatrix", "Rotation", "Orientation"}, dimensions * dimensions);
-  const auto offset = numbers({"Offset", "Position", "Origin"}, dimensions);
+  const auto offset = numbers({"Origin", "Offset", "Position"}, dimensions);
   const std::size_t space = std::min<std::size_t>(dimensions, 3);
-  for (double& distance : spacing) distance = std::abs(distance) * mm;
-  if (matrix.empty() && offset.empty())
+  // A negative distance turns its axis round.
+  const bool is_turned =
+      std::any_of(spacing.begin(), spacing.end(), [](double distance) { return distance < 0; });
+  for (double& distance : spacing) distance *= mm;
+  if (matrix.empty() && offset.empty() && !is_turned)
     return spaced_geometry({spacing.begin(), spacing.begin() + (spacing.empty() ? 0 : space)});
   if (spacing.empty()) spacing.assign(dimensions, mm);
   // The order is left, posterior, superior. A row of the matrix is the direction of an axis.
@@ -162,14 +165,20 @@ void find_meta_voxels(const std::string& path,
   if (names.empty() && !is_list) add(path, header.end);
 }
 
-/// Whether the first line has one of the keys that headers begin with.
-bool is_meta(const std::string& head, const std::string&) {
-  const std::size_t sign = head.find_first_of("=:\n");
-  if (sign == std::string::npos || head[sign] == '\n') return false;
-  const std::string key = trim(head.substr(0, sign));
-  for (const char* first : {"ObjectType", "ObjectSubType", "NDims", "Comment", "TransformType"}) {
-    if (key == first)
-      return head.find("NDims") != std::string::npos || head.find("Image") != std::string::npos;
+/// Whether a text has a header's keys at the begin of lines. Keys may come in any order after the
+/// first, so that under another ending a file must begin with one that writers begin with.
+bool is_meta(const std::string& head, const std::string& path) {
+  if (head.find('\0') < head.find("ElementDataFile")) return false;
+  const std::string name = in_small_letters(path);
+  const bool is_named = ends_with(name, ".mha") || ends_with(name, ".mhd");
+  for (const std::string& line : split(head, '\n')) {
+    const std::size_t sign = line.find_first_of("=:");
+    const std::string key = trim(line.substr(0, sign));
+    for (const char* known : {"ObjectType", "ObjectSubType", "NDims", "Comment", "TransformType"}) {
+      if (sign != std::string::npos && key == known)
+        return head.find("NDims") != std::string::npos || head.find("Image") != std::string::npos;
+    }
+    if (!is_named && !key.empty()) return false;
   }
   return false;
 }
@@ -265,6 +274,7 @@ const bool metaimage_is_known = add_format("metaimage", [](Format& meta) {
   meta.names_own_axes = true;
   meta.other_files = meta_other_files;
   meta.create = create_meta;
+  meta.place = Format::Place::direction;
   meta.output_ending = ".mha";
   meta.written_as = "metaimage";
 });

@@ -138,15 +138,23 @@ double mm_of(int xyzt_units) {
   return unit == kMetre ? 1e3 : unit == kMicron ? 1e-3 : 1;
 }
 
+/// The code of a form; as in nibabel, one that the standard does not have is 0: no form.
+int form_of(int code) {
+  constexpr int kLast = 5;
+  return code > 0 && code <= kLast ? code : 0;
+}
+
+/// The affine of a qform. As in nibabel a distance of 0 is 1, and so is a factor of z that is not
+/// -1.
 std::array<double, 12> qform_of(const NiftiHeader& header) {
   std::array<double, 12> affine{};
   const auto& q = header.quaternion;
   const auto rotation = rotation_of(q[0], q[1], q[2]);
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t column = 0; column < 3; ++column) {
-      const double flip = column == 2 && header.pixdim[0] < 0 ? -1 : 1;
-      affine[4 * row + column] =
-          rotation[3 * row + column] * std::fabs(header.pixdim[column + 1]) * flip;
+      const double flip = column == 2 && header.pixdim[0] == -1 ? -1 : 1;
+      const double side = std::fabs(header.pixdim[column + 1]);
+      affine[4 * row + column] = rotation[3 * row + column] * (side == 0 ? 1 : side) * flip;
     }
     affine[4 * row + 3] = q[3 + row];
   }
@@ -327,15 +335,15 @@ NiftiType nifti_type(const std::string& path, const NiftiHeader& header) {
 Geometry nifti_geometry(const NiftiHeader& header) {
   const double mm = mm_of(header.xyzt_units);
   Geometry geometry;
-  geometry.sform = std::max(header.sform, 0);
-  geometry.qform = std::max(header.qform, 0);
+  geometry.sform = form_of(header.sform);
+  geometry.qform = form_of(header.qform);
   geometry.xyzt_units = header.xyzt_units;
   auto& affine = geometry.affine;
-  if (header.sform > 0) {
+  if (geometry.sform > 0) {
     affine = header.rows;
-    if (header.qform > 0) geometry.qform_affine = qform_of(header);
+    if (geometry.qform > 0) geometry.qform_affine = qform_of(header);
     if (are_alike(affine, geometry.qform_affine)) geometry.qform_affine = {};
-  } else if (header.qform > 0) {
+  } else if (geometry.qform > 0) {
     affine = qform_of(header);
   }
   bool is_affine = true;
@@ -357,7 +365,7 @@ Geometry nifti_geometry(const NiftiHeader& header) {
     }
     if (is_unset) sides = {};  // 1 without a unit is what programs write for an unknown spacing
     const bool is_spacing = std::all_of(sides.begin(), sides.end(), [](double v) { return v > 0; });
-    if (is_spacing && header.sform == 0 && header.qform == 0)
+    if (is_spacing && geometry.sform == 0 && geometry.qform == 0)
       affine = guessed_affine(header, sides);
   }
   for (std::size_t i = 0; i < 3; ++i) geometry.spacing_um[2 - i] = sides[i] * 1000;

@@ -323,6 +323,7 @@ const bool nifti_is_known = add_format("nifti", [](Format& nifti) {
   nifti.other_files = nifti_other_files;
   nifti.create = create_nifti;
   nifti.written_endings = {".nii", ".nii.gz"};
+  nifti.place = Format::Place::direction;
   nifti.output_ending = ".nii.gz";
   nifti.written_as = "nifti";
 });

@@ -1,5 +1,6 @@
 // NRRD: https://teem.sourceforge.net/nrrd/format.html. Where it is not definite, we do as ITK.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -43,7 +44,7 @@ struct NrrdHeader {
 /// The one name of fields that have two: "datafile" is "data file".
 std::string nrrd_field(std::string name) {
   name = in_small_letters(trim(name));
-  for (const char* spaced : {"data file", "line skip", "byte skip"}) {
+  for (const char* spaced : {"data file", "line skip", "byte skip", "axis mins"}) {
     std::string joined = spaced;
     joined.erase(joined.find(' '), 1);
     if (name == joined) return spaced;
@@ -161,6 +162,15 @@ double nrrd_mm(const std::vector<std::string>& units, std::size_t i) {
   return unit > 0 ? unit : 1;
 }
 
+/// Reads a word for each axis.
+std::vector<std::string> nrrd_words(const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string& word : split(in_small_letters(text), ' ')) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
+}
+
 struct NrrdAxes {
   std::string names;               // "CXYZ", the fastest first
   std::vector<std::size_t> space;  // which are x, y, z
@@ -170,10 +180,7 @@ NrrdAxes nrrd_axes(const std::string& path,
                    const NrrdHeader& header,
                    std::size_t count,
                    const std::vector<std::vector<double>>& directions) {
-  std::vector<std::string> kinds;
-  for (const std::string& kind : split(in_small_letters(header.value("kinds")), ' ')) {
-    if (!kind.empty()) kinds.push_back(kind);
-  }
+  const std::vector<std::string> kinds = nrrd_words(header.value("kinds"));
   if ((!kinds.empty() && kinds.size() != count) ||
       (!directions.empty() && directions.size() != count))
     fail_nrrd(path,
@@ -212,18 +219,32 @@ WorldVector nrrd_signs(std::string space) {
   return {-1, -1, 1};
 }
 
+/// The geometry of axes without directions: of `spacings`, which may be negative, and `axis mins`,
+/// where a first voxel begins, or has its centre if `centerings` say node.
+Geometry nrrd_aligned_geometry(const std::string& path,
+                               const NrrdHeader& header,
+                               const NrrdAxes& axes) {
+  const std::vector<double> spacings = real_numbers(path, "spacings", header.value("spacings")),
+                            mins = real_numbers(path, "axis mins", header.value("axis mins"));
+  const std::vector<std::string> units = nrrd_texts(header.value("units")),
+                                 centerings = nrrd_words(header.value("centerings"));
+  std::vector<double> steps, origin;
+  bool is_placed = true;
+  for (const std::size_t i : axes.space) {
+    const double unit = 1000 * nrrd_mm(units, i);
+    const bool is_node = i < centerings.size() && centerings[i] == "node";
+    steps.push_back(i < spacings.size() ? spacings[i] * unit : 0);
+    origin.push_back(i < mins.size() ? mins[i] * unit + (is_node ? 0 : steps.back() / 2) : 0);
+    is_placed = is_placed && i < mins.size() && std::isfinite(origin.back());
+  }
+  return axis_aligned_geometry(steps, is_placed ? &origin : nullptr);
+}
+
 Geometry nrrd_geometry(const std::string& path,
                        const NrrdHeader& header,
                        const NrrdAxes& axes,
                        const std::vector<std::vector<double>>& directions) {
-  if (directions.empty()) {
-    const std::vector<double> all = real_numbers(path, "spacings", header.value("spacings"));
-    const std::vector<std::string> units = nrrd_texts(header.value("units"));
-    std::vector<double> spacing;
-    for (const std::size_t i : axes.space)
-      spacing.push_back(i < all.size() ? std::abs(all[i]) * nrrd_mm(units, i) : 0);
-    return spaced_geometry(spacing);
-  }
+  if (directions.empty()) return nrrd_aligned_geometry(path, header, axes);
   const WorldVector signs = nrrd_signs(header.value("space"));
   const std::vector<std::string> units = nrrd_texts(header.value("space units"));
   const auto in_world = [&](const std::vector<double>& vector) {
@@ -391,6 +412,7 @@ const bool nrrd_is_known = add_format("nrrd", [](Format& nrrd) {
   nrrd.names_own_axes = true;
   nrrd.other_files = nrrd_other_files;
   nrrd.create = create_nrrd;
+  nrrd.place = Format::Place::direction;
   nrrd.output_ending = ".nrrd";
   nrrd.written_as = "nrrd";
 });

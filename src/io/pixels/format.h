@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,16 @@ std::string array_axes(const std::string& path,
 /// The micrometres per unit; 0 for a unit we don't know ("pixel").
 double micrometres(std::string unit);
 double spacing_of(double number, double unit);  // 0 unless it is a length
+
+/// The geometry of axes along the world's, as of OME-Zarr and TIFF: the signed steps along x, y
+/// and, for a stack, z, and the first voxel's place (null: unknown), in micrometres to left,
+/// posterior, superior, as ITK takes axes without names of sides. A step of 0 is unknown; then so
+/// is the place. A negative step alone places the image, too.
+Geometry axis_aligned_geometry(const std::vector<double>& steps_um,
+                               const std::vector<double>* origin_um);
+/// The first voxel's place (x, y, z) in such a format; none where the place is unknown, or axes are
+/// oblique, in another order or run the other way, which these formats can't state.
+std::optional<std::array<double, 3>> axis_aligned_origin_um(const Geometry& geometry);
 
 /// The geometry of a region, whose first voxel is at another place.
 Geometry moved(Geometry geometry, const Region& region);

@@ -61,6 +61,9 @@ WorldVector cross(const WorldVector& a, const WorldVector& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
+/// The factors between right, anterior, superior and left, posterior, superior.
+constexpr double kLpsSigns[] = {-1, -1, 1};
+
 /// Whether a plane's x and y are those of the world: two dimensions can't state more.
 bool is_flat(const std::array<double, 12>& affine) {
   const bool is_in_plane = affine[2] == 0 && affine[6] == 0 && affine[8] == 0 && affine[9] == 0;
@@ -208,6 +211,43 @@ Geometry placed_geometry(std::vector<WorldVector> steps, const WorldVector& orig
   return geometry;
 }
 
+Geometry axis_aligned_geometry(const std::vector<double>& steps_um,
+                               const std::vector<double>* origin_um) {
+  std::vector<WorldVector> steps;
+  WorldVector origin{};
+  std::vector<double> spacing;  // of x, y, z in mm
+  bool is_placed = origin_um != nullptr;
+  for (std::size_t i = 0; i < steps_um.size(); ++i) {
+    const double step = steps_um[i] / 1000;
+    spacing.push_back(std::fabs(step));
+    steps.emplace_back()[i] = kLpsSigns[i] * step;
+    if (origin_um != nullptr) origin[i] = kLpsSigns[i] * (*origin_um)[i] / 1000;
+    is_placed = is_placed || step < 0;
+  }
+  Geometry geometry = spaced_geometry(spacing);
+  const bool is_known =
+      std::all_of(spacing.begin(), spacing.end(), [](double distance) { return distance > 0; });
+  // The spacing of a plane's axis that the file does not have stays unknown.
+  if (is_placed && is_known && steps.size() >= 2)
+    geometry.affine = placed_geometry(steps, origin).affine;
+  return geometry;
+}
+
+std::optional<std::array<double, 3>> axis_aligned_origin_um(const Geometry& geometry) {
+  if (!geometry.is_placed()) return std::nullopt;
+  std::array<double, 3> origin{};
+  for (std::size_t row = 0; row < 3; ++row) {
+    const double* numbers = geometry.affine.data() + 4 * row;
+    const double step = kLpsSigns[row] * numbers[row];
+    for (std::size_t column = 0; column < 3; ++column) {
+      if (!(step > 0) || (column != row && std::fabs(numbers[column]) > 1e-6 * step))
+        return std::nullopt;
+    }
+    origin[row] = kLpsSigns[row] * numbers[3] * 1000 + 0.0;
+  }
+  return origin;
+}
+
 Geometry spaced_geometry(const std::vector<double>& spacing) {
   Geometry geometry;
   for (std::size_t i = 0; i < std::min<std::size_t>(spacing.size(), 3); ++i)
@@ -224,7 +264,7 @@ LpsGeometry lps_geometry(const ImageInfo& info) {
   for (std::size_t i = 0; i < 3; ++i) lps.spacing[i] = geometry.spacing_um[2 - i] / 1000;
   if (!lps.is_placed) return lps;
   for (std::size_t row = 0; row < 3; ++row) {
-    const double sign = row < 2 ? -1 : 1;  // right, anterior: left, posterior
+    const double sign = kLpsSigns[row];
     for (std::size_t column = 0; column < 3; ++column)
       lps.steps[column][row] = sign * geometry.affine[4 * row + column] + 0.0;
     lps.origin[row] = sign * geometry.affine[4 * row + 3] + 0.0;

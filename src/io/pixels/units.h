@@ -1,5 +1,5 @@
 #pragma once
-// Units of length, by their names in OME-XML and ImageJ.
+// Units of length, by their names in OME-XML, ImageJ, OME-Zarr and headers.
 #include <string>
 
 namespace cytra::io {

@@ -253,6 +253,7 @@ TiffPage TiffFile::describe(std::size_t number, Handle& handle) const {
     page.refuse(path_, "a volume in one page", "a page per plane");
   page.x_per_unit = static_cast<double>(tag<float>(tiff, TIFFTAG_XRESOLUTION, 0));
   page.y_per_unit = static_cast<double>(tag<float>(tiff, TIFFTAG_YRESOLUTION, 0));
+  page.resolution_unit = tag<uint16_t>(tiff, TIFFTAG_RESOLUTIONUNIT, RESUNIT_INCH);
   const char* text = nullptr;
   if (TIFFGetField(tiff, TIFFTAG_IMAGEDESCRIPTION, &text) == 1 && text != nullptr)
     page.description = text;

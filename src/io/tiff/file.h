@@ -25,8 +25,9 @@ struct TiffPage {
   uint16_t bits = 1, format = SAMPLEFORMAT_UINT, samples = 1, planar = PLANARCONFIG_CONTIG;
   uint16_t photometric = PHOTOMETRIC_MINISBLACK, compression = COMPRESSION_NONE;
   double x_per_unit = 0, y_per_unit = 0;  // resolution tags; 0: none
-  std::vector<uint64_t> smaller;          // SubIFDs
-  std::string description;                // ImageDescription
+  uint16_t resolution_unit = RESUNIT_INCH;
+  std::vector<uint64_t> smaller;  // SubIFDs
+  std::string description;        // ImageDescription
 
   /// Whether type and samples per pixel are the same.
   bool like(const TiffPage& other) const {

@@ -1,6 +1,7 @@
 // Part of io/tiff/layout.h: ImageJ's and Fiji's TIFFs. Source: ij.io.TiffEncoder and FileSaver, and
 // tifffile's _series_imagej.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/pixels/format.h"
 #include "io/pixels/units.h"
 #include "io/tiff/layout.h"
 
@@ -33,15 +35,31 @@ std::string order_of(const Fields& fields) {
   return std::is_permutation(order.begin(), order.end(), axes.begin(), axes.end()) ? order : axes;
 }
 
-std::array<double, 3> voxel_size(const TiffPage& page, Fields& fields) {
-  if (page.x_per_unit <= 0 || page.y_per_unit <= 0) return {0, 0, 0};
+/// The geometry as ImageJ calibrates it: the resolution is in pixels per `unit`, whatever the tag
+/// for its unit says, but for um beside centimetres; the origin is a pixel.
+Geometry calibration(const TiffPage& page, Fields& fields, bool is_stack) {
   const double unit = micrometres(fields["unit"]);
   const auto other = [&](const char* key) {  // where it is not that of x
     return fields.count(key) == 0 ? unit : micrometres(fields[key]);
   };
-  return {spacing_of(std::strtod(fields["spacing"].c_str(), nullptr), other("zunit")),
-          spacing_of(1 / page.y_per_unit, other("yunit")),
-          spacing_of(1 / page.x_per_unit, unit)};
+  const auto number = [&](const char* key, double otherwise) {
+    const auto found = fields.find(key);
+    return found == fields.end() ? otherwise : std::strtod(found->second.c_str(), nullptr);
+  };
+  const bool is_cm = page.resolution_unit == RESUNIT_CENTIMETER && fields["unit"] == "um";
+  const auto side = [&](double per_unit) {
+    return (per_unit > 0 ? 1 / per_unit : 1) * (is_cm ? 1e4 : 1);
+  };
+  std::vector<double> steps{side(page.x_per_unit) * unit, side(page.y_per_unit) * other("yunit")};
+  if (is_stack) steps.push_back(std::abs(number("spacing", 1)) * other("zunit"));
+  std::vector<double> origin;
+  bool is_placed = false;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    constexpr const char* kOrigins[] = {"xorigin", "yorigin", "zorigin"};
+    is_placed = is_placed || fields.count(kOrigins[i]) > 0;
+    origin.push_back(-number(kOrigins[i], 0) * steps[i]);
+  }
+  return axis_aligned_geometry(steps, is_placed ? &origin : nullptr);
 }
 
 }  // namespace
@@ -93,7 +111,7 @@ TiffLayout imagej_layout(const TiffFile& file,
   }
   place(path, named(path, selection.axes, axes), count, layout);
   if (!layout.is_contiguous) map_to(pages, layout);
-  layout.geometry.spacing_um = voxel_size(page, fields);
+  layout.geometry = calibration(page, fields, layout.planes > 1);
   return layout;
 }
 

@@ -1,9 +1,11 @@
 // Part of io/tiff/layout.h: OME-XML in a TIFF. Source:
 // https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -28,6 +30,8 @@ struct OmeXmlImage {
   std::vector<std::string> channel_names;  // of each Channel
   std::string samples;                     // SamplesPerPixel of the first
   std::vector<TiffData> data;
+  Attributes stage;  // StageLabel
+  Attributes plane;  // the Plane of the first one, with its position
 };
 
 class OmeLayout {
@@ -99,6 +103,7 @@ class OmeLayout {
     XmlElement element;
     std::size_t at = 0;
     bool is_in_pixels = false;
+    Attributes stage;
     while (next_element(xml, at, element)) {
       const std::string& name = element.name;
       if (name == "OME") uuid_ = element.attributes["UUID"];
@@ -107,23 +112,30 @@ class OmeLayout {
         metadata_file_ = beside(element.attributes["MetadataFile"]);
       }
       if (name == "Pixels") {
-        images_.push_back({element.attributes, {}, "", {}});
+        images_.push_back({element.attributes, {}, "", {}, stage, {}});
         is_in_pixels = true;
       } else if (name == "/Pixels") {
         is_in_pixels = false;
       } else if (!is_in_pixels) {
-        continue;
+        if (name == "Image" || name == "StageLabel") stage = element.attributes;
       } else if (name == "Channel") {
         if (images_.back().channel_names.empty())
           images_.back().samples = element.attributes["SamplesPerPixel"];
         images_.back().channel_names.push_back(element.attributes["Name"]);
       } else if (name == "TiffData") {
         images_.back().data.push_back({element.attributes, "", ""});
+      } else if (name == "Plane" && is_first(element.attributes)) {
+        images_.back().plane = element.attributes;
       } else if (name == "UUID" && !images_.back().data.empty()) {
         images_.back().data.back().uuid = element.text;
         images_.back().data.back().file = element.attributes["FileName"];
       }
     }
+  }
+
+  /// Whether a Plane is the one of index 0 in Z, C and T.
+  bool is_first(const Attributes& plane) const {
+    return number(plane, "TheZ", 0) + number(plane, "TheC", 0) + number(plane, "TheT", 0) == 0;
   }
 
   /// Whether pages are in another file of a set. A renamed file has all of them under its old
@@ -238,15 +250,30 @@ class OmeLayout {
   void read_names_and_sizes(const OmeXmlImage& image) {
     const Attributes& pixels = image.pixels;
     if (selection_.axes.empty()) layout_.channel_names = image.channel_names;
-    constexpr const char* kSides[] = {"PhysicalSizeZ", "PhysicalSizeY", "PhysicalSizeX"};
-    for (std::size_t side = 0; side < 3; ++side) {
-      const auto size = pixels.find(kSides[side]);
-      if (size == pixels.end()) continue;
-      const auto unit = pixels.find(std::string(kSides[side]) + "Unit");
-      layout_.geometry.spacing_um[side] =
-          spacing_of(std::strtod(size->second.c_str(), nullptr),
-                     unit == pixels.end() ? 1 : micrometres(unit->second));
+    std::vector<double> steps, origin;
+    bool is_placed = false;
+    for (const char* side : {"X", "Y", "Z"}) {
+      steps.push_back(
+          std::max(length(pixels, std::string("PhysicalSize") + side, "um").value_or(0), 0.0));
+      std::optional<double> place = length(image.plane, std::string("Position") + side, "");
+      if (!place) place = length(image.stage, side, "");
+      is_placed = is_placed || place;
+      origin.push_back(place.value_or(0));
     }
+    if (layout_.planes == 1 && steps[2] == 0) steps.pop_back();
+    layout_.geometry = axis_aligned_geometry(steps, is_placed ? &origin : nullptr);
+  }
+
+  /// The micrometres of a length with its unit, which is `unit` where it is not given; none where
+  /// the unit is no length, as the reference frame of a stage.
+  static std::optional<double> length(const Attributes& attributes,
+                                      const std::string& name,
+                                      const char* unit) {
+    const auto found = attributes.find(name), stated = attributes.find(name + "Unit");
+    const double um = micrometres(stated == attributes.end() ? unit : stated->second);
+    if (found == attributes.end() || um == 0) return std::nullopt;
+    const double value = std::strtod(found->second.c_str(), nullptr) * um;
+    return std::isfinite(value) ? std::optional(value) : std::nullopt;
   }
 
   std::vector<TiffAxis> axes_of(const Attributes& pixels) const {

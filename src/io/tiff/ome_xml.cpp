@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
+#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {
@@ -148,8 +149,15 @@ std::string ome_xml(const ImageInfo& image) {
     }
     xml += "/>";
   }
-  return xml +
-         fmt::format("<TiffData IFD=\"0\" PlaneCount=\"{}\"/></Pixels></Image></OME>", c * z * t);
+  xml += fmt::format("<TiffData IFD=\"0\" PlaneCount=\"{}\"/>", c * z * t);
+  if (const auto origin = axis_aligned_origin_um(image.geometry)) {
+    xml += "<Plane TheZ=\"0\" TheT=\"0\" TheC=\"0\"";
+    for (std::size_t side = 3; side-- > 0;)
+      xml += fmt::format(
+          " Position{0}=\"{1}\" Position{0}Unit=\"\xC2\xB5m\"", kSides[side], (*origin)[2 - side]);
+    xml += "/>";
+  }
+  return xml + "</Pixels></Image></OME>";
 }
 
 }  // namespace cytra::io

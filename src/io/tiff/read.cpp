@@ -133,9 +133,17 @@ class TiffImage final : public ImageReader {
     info_.shape = {layout_.channels * samples_, layout_.planes, page.height, page.width};
     check_shape(file_.path(), info_.shape, info_.dtype, file_.bytes());
     info_.geometry = layout_.geometry;
-    auto& spacing = info_.geometry.spacing_um;
-    spacing[1] = spacing_of(spacing[1], static_cast<double>(full.height) / page.height);
-    spacing[2] = spacing_of(spacing[2], static_cast<double>(full.width) / page.width);
+    const double factors[] = {static_cast<double>(full.width) / page.width,
+                              static_cast<double>(full.height) / page.height};
+    for (std::size_t side = 0; side < 2; ++side) {  // x, y
+      double& spacing = info_.geometry.spacing_um[2 - side];
+      spacing = spacing_of(spacing, factors[side]);
+      for (std::size_t row = 0; row < 12; row += 4) {
+        double& step = info_.geometry.affine[row + side];
+        info_.geometry.affine[row + 3] += step * (factors[side] - 1) / 2;
+        step *= factors[side];
+      }
+    }
     const auto& names = layout_.channel_names;
     const bool is_named =
         std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });

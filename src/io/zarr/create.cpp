@@ -53,6 +53,7 @@ const bool zarr_is_known = add_format("ome_zarr", [](Format& zarr) {
   zarr.open = open_zarr;
   zarr.create = create_ome_zarr;
   zarr.written_endings = {".zarr"};
+  zarr.place = Format::Place::origin;
   zarr.output_ending = ".ome.zarr";
   zarr.holds_time = true;
   zarr.written_as = "ome_zarr";

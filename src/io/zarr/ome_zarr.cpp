@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/pixels/format.h"
+#include "io/pixels/units.h"
 
 namespace cytra::io {
 namespace {
@@ -18,26 +20,6 @@ const Json& list_at(const Json& json, const char* key, const std::string& place,
     refuse_zarr(
         place, fmt::format("'{}' is {}", key, excerpt(list)), fmt::format("1 to {} of them", most));
   return list;
-}
-
-/// The micrometres per unit; 0 for a unit that is no length, such as "pixel".
-double length_unit_um(const std::string& unit) {
-  constexpr std::pair<const char*, double> kUnits[] = {
-      {"micrometer", 1},    {"micrometre", 1},     {"um", 1},
-      {"\xC2\xB5m", 1},     {"\xCE\xBCm", 1},      {"micron", 1},
-      {"nanometer", 1e-3},  {"nanometre", 1e-3},   {"nm", 1e-3},
-      {"millimeter", 1e3},  {"millimetre", 1e3},   {"mm", 1e3},
-      {"angstrom", 1e-4},   {"picometer", 1e-6},   {"femtometer", 1e-9},
-      {"attometer", 1e-12}, {"zeptometer", 1e-15}, {"yoctometer", 1e-18},
-      {"centimeter", 1e4},  {"cm", 1e4},           {"decimeter", 1e5},
-      {"meter", 1e6},       {"metre", 1e6},        {"m", 1e6},
-      {"decameter", 1e7},   {"hectometer", 1e8},   {"kilometer", 1e9},
-      {"megameter", 1e12},  {"inch", 25400},       {"foot", 304800},
-      {"yard", 914400},     {"mile", 1609344e3}};
-  for (const auto& [name, factor] : kUnits) {
-    if (unit == name) return factor;
-  }
-  return 0;
 }
 
 struct Axis {
@@ -100,27 +82,41 @@ Axes place_axes(const std::vector<Axis>& list, const std::string& place) {
   return axes;
 }
 
-/// Multiplies `scale` by those of "coordinateTransformations", if any. Other kinds than scale,
-/// translation and identity make it unknown (0).
-void apply_transformations(const Json& json, const std::string& place, std::vector<double>& scale) {
+/// The place of a level along each axis of the array: voxel i lies at scale * i + translation.
+struct LevelPlace {
+  std::vector<double> scale, translation;
+  bool is_translated = false;  // the metadata state a translation
+};
+
+/// Applies those of "coordinateTransformations", if any, after what `level` has. Other kinds than
+/// scale, translation and identity make the scale unknown (0).
+void apply_transformations(const Json& json, const std::string& place, LevelPlace& level) {
   const auto found = json.find("coordinateTransformations");
   if (found == json.end() || found->is_null()) return;
   if (!found->is_array() || found->size() > 100)
     refuse_zarr(place, "'coordinateTransformations' is " + excerpt(*found), "a list");
   for (const Json& transformation : *found) {
     const std::string type = text_of(transformation, "type", place);
-    if (type == "identity" || type == "translation") continue;
-    if (type != "scale" || !transformation.contains("scale")) {
-      std::fill(scale.begin(), scale.end(), 0);
+    if (type == "identity") continue;
+    const bool is_scale = type == "scale";
+    if ((!is_scale && type != "translation") || !transformation.contains(type)) {
+      std::fill(level.scale.begin(), level.scale.end(), 0);
       return;
     }
-    const Json& factors = transformation["scale"];
-    if (!factors.is_array() || factors.size() != scale.size())
-      refuse_zarr(place, "'scale' is " + excerpt(factors), fmt::format("{} numbers", scale.size()));
-    for (std::size_t i = 0; i < scale.size(); ++i) {
-      if (!factors[i].is_number()) refuse_zarr(place, "'scale' is " + excerpt(factors), "numbers");
-      scale[i] *= factors[i].get<double>();
+    const Json& list = transformation[type];
+    if (!list.is_array() || list.size() != level.scale.size())
+      refuse_zarr(place,
+                  fmt::format("'{}' is {}", type, excerpt(list)),
+                  fmt::format("{} numbers", level.scale.size()));
+    for (std::size_t i = 0; i < level.scale.size(); ++i) {
+      if (!list[i].is_number())
+        refuse_zarr(place, fmt::format("'{}' is {}", type, excerpt(list)), "numbers");
+      const auto number = list[i].get<double>();
+      if (is_scale) level.scale[i] *= number;
+      level.translation[i] =
+          is_scale ? level.translation[i] * number : level.translation[i] + number;
     }
+    level.is_translated = level.is_translated || !is_scale;
   }
 }
 
@@ -201,24 +197,25 @@ OmeImage parse_ome_image(const ZarrStore& store, const ZarrNode& group) {
     result.axes = place_axes(axes, place);
     result.rank = axes.size();
   }
-  std::vector<double> first;
+  LevelPlace first;  // of level 0: smaller ones state a translation in images that have no place
   for (const Json& dataset : datasets) {
     OmeImage::Level level;
     level.path = store.join(group.key, plain_path(dataset, place));
-    std::vector<double> scale(axes.size(), 1);
-    apply_transformations(dataset, place, scale);
-    apply_transformations(image, place, scale);
-    if (result.levels.empty()) first = scale;
-    const int indices[] = {result.axes.z, result.axes.y, result.axes.x};
-    for (std::size_t i = 0; i < 3; ++i) {
-      if (indices[i] < 0) continue;
-      const auto k = static_cast<std::size_t>(indices[i]);
-      const double factor = !axes[k].unit.empty() ? length_unit_um(axes[k].unit)
-                            : first[k] == 1       ? 0
+    LevelPlace at{std::vector<double>(axes.size(), 1), std::vector<double>(axes.size()), false};
+    apply_transformations(dataset, place, at);
+    apply_transformations(image, place, at);
+    if (result.levels.empty()) first = at;
+    std::vector<double> steps, origin;  // of x, y, z in um; 0: unknown
+    for (const int axis : {result.axes.x, result.axes.y, result.axes.z}) {
+      if (axis < 0) continue;
+      const auto k = static_cast<std::size_t>(axis);
+      const double factor = !axes[k].unit.empty() ? micrometres(axes[k].unit)
+                            : first.scale[k] == 1 ? 0
                                                   : 1;
-      const double spacing = scale[k] * factor;
-      if (std::isfinite(spacing) && spacing > 0) level.spacing_um[i] = spacing;
+      steps.push_back(at.scale[k] * factor);
+      origin.push_back(at.translation[k] * factor);
     }
+    level.geometry = axis_aligned_geometry(steps, first.is_translated ? &origin : nullptr);
     result.levels.push_back(std::move(level));
   }
   const auto omero = group.attributes.find("omero");

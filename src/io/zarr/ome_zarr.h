@@ -44,13 +44,13 @@ struct OmeImage {
   Axes axes;
   struct Level {
     std::string path;  // below the group
-    std::array<double, 3> spacing_um{0, 0, 0};
+    Geometry geometry;
   };
   std::vector<Level> levels;
   std::vector<std::string> channel_names;  // as omero's, or empty
 };
-/// Parses an image. Only scale is used, as our geometry has no translation. Without a unit a scale
-/// is in micrometres, unless it is 1 at level 0, which means unknown. Throws: DataError.
+/// Parses an image. Its place is known where level 0 has a translation. Without a unit a scale is
+/// in micrometres, unless it is 1 at level 0, which means unknown. Throws: DataError.
 OmeImage parse_ome_image(const ZarrStore& store, const ZarrNode& group);
 
 /// The groups of the images in a plate (well by well), a well, or bioformats2raw's layout; the

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <limits>
 
+#include "io/pixels/format.h"
+
 namespace cytra::io {
 
 const char* const kAxisNames[4] = {"c", "z", "y", "x"};
@@ -70,6 +72,7 @@ Json ome_attributes(const std::string& name,
     if (axis > 0 && info.geometry.spacing_um[axis - 1] > 0) entry["unit"] = "micrometer";
     axes.push_back(entry);
   }
+  const auto origin = axis_aligned_origin_um(info.geometry);
   Json datasets = Json::array();
   for (std::size_t i = 0; i < levels.size(); ++i) {
     Json scale = Json::array(), translation = Json::array();
@@ -80,12 +83,15 @@ Json ome_attributes(const std::string& name,
     for (const std::size_t axis : written) {
       const double spacing = axis > 0 ? info.geometry.spacing_um[axis - 1] : 0;
       const double factor = axis > 0 ? static_cast<double>(levels[i].factor[axis - 1]) : 1;
-      scale.push_back((spacing > 0 ? spacing : 1) * factor);
-      translation.push_back((spacing > 0 ? spacing : 1) * (factor - 1) /
-                            2);  // of the block's centre
+      const double step = spacing > 0 ? spacing : 1;
+      scale.push_back(step * factor);
+      // A level's first voxel lies at the centre of a block.
+      translation.push_back((origin && spacing > 0 ? (*origin)[3 - axis] : 0) +
+                            step * (factor - 1) / 2);
     }
     Json transformations = {{{"type", "scale"}, {"scale", scale}}};
-    if (i > 0) transformations.push_back({{"type", "translation"}, {"translation", translation}});
+    if (i > 0 || origin)
+      transformations.push_back({{"type", "translation"}, {"translation", translation}});
     datasets.push_back(
         {{"path", std::to_string(i)}, {"coordinateTransformations", transformations}});
   }

@@ -26,7 +26,7 @@ class ZarrReader final : public ImageReader {
     const Region region = within(asked, info_.shape, path_);
     Image image;
     image.dtype = info_.dtype;
-    image.geometry = info_.geometry;
+    image.geometry = moved(info_.geometry, region);
     image.channel_names = info_.channel_names;
     const std::vector<Box> boxes = boxes_of(region);
     const std::array<int64_t, 4> shape{
@@ -152,7 +152,7 @@ ZarrArray ZarrReader::open_level(const OmeImage& image, const Selection& selecti
                                 image.rank));
   }
   axes_ = image.rank == 0 ? axes_by_position(meta.rank, node.place) : image.axes;
-  info_.geometry.spacing_um = level.spacing_um;
+  info_.geometry = level.geometry;
   set_shape(selection, meta, image.channel_names);
   return {store_, level.path, std::move(meta)};
 }

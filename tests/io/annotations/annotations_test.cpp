@@ -147,12 +147,14 @@ TEST(Annotations, OneCocoFileIsOfManyImages) {
   EXPECT_EQ(read_annotations(path, picture("valid/cells.png")).size(), 1U);
   EXPECT_EQ(read_annotations(path, picture("x/train/cells.png")).size(), 3U);
   EXPECT_TRUE(read_annotations(path, picture("elsewhere/empty.png")).empty());
+  // Stems pair, as everywhere, where no image of the list has the ending.
+  EXPECT_EQ(read_annotations(path, picture("valid/cells.tif")).size(), 1U);
   EXPECT_NE(message_of<DataError>([&] {
               read_annotations(path, picture("cells.png"));
             }).find("2 images are named 'cells.png'"),
             std::string::npos);
   EXPECT_NE(message_of<DataError>([&] {
-              read_annotations(path, picture("empty.tif"));
+              read_annotations(path, picture("emptz.png"));
             }).find("'empty.png'"),
             std::string::npos);
   EXPECT_NE(message_of<DataError>([&] {
