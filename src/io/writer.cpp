@@ -65,22 +65,17 @@ void ImageWriter::finish() {
 
 namespace {
 
-/// Says once what files of a format can't hold of an image's place.
+/// Says once what files of a format can't hold of an image's place. Distances alone are not told:
+/// who chooses PNG or NumPy knows.
 void warn_of_lost_place(const Format& format, const Geometry& geometry) {
-  const auto& um = geometry.spacing_um;
-  const bool is_spaced = *std::max_element(um.begin(), um.end()) > 0,
-             is_origin = axis_aligned_origin_um(geometry).has_value();
-  if (format.place == Format::Place::nothing && (is_spaced || geometry.is_placed())) {
-    warn_once(fmt::format("{} can't hold {}: left out; .nii.gz, .nrrd, .mha, .tif and .zarr can",
-                          format.title,
-                          geometry.is_placed() ? "where voxels lie and their distances"
-                                               : "the distances between voxels"));
-  } else if (format.place == Format::Place::origin && geometry.is_placed() && !is_origin) {
-    warn_once(
-        fmt::format("{} can't hold axes that do not run to left, posterior, superior: their "
-                    "directions and the origin are left out, distances stay; .nii.gz, .nrrd and "
-                    ".mha hold them",
-                    format.title));
+  if (!geometry.is_placed()) return;
+  if (format.place == Format::Place::nothing) {
+    warn_once(format.title +
+              " can't hold where voxels lie: left out; .nii.gz, .nrrd, .mha, .tif and .zarr can");
+  } else if (format.place == Format::Place::origin && !axis_aligned_origin_um(geometry)) {
+    warn_once(format.title +
+              " can't hold axes that do not run to left, posterior, superior: their directions "
+              "and the origin are left out, distances stay; .nii.gz, .nrrd and .mha hold them");
   }
 }
 
