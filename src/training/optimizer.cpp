@@ -37,9 +37,11 @@ Optimizer::Optimizer(const OptimizerOptions& options,
 
 namespace {
 
-/// torch 2.11's fused SGD for CPUs steps too far in 16 bits, where there are 16 values or more.
+/// Whether torch 2.11's fused form equals the plain one. On CPUs SGD steps too far in 16 bits, where
+/// there are 16 values or more, and Adam's small second moments differ in float16.
 bool is_fused_right(std::string_view optimizer, const at::Tensor& parameter) {
-  return optimizer != "SGD" || !parameter.is_cpu() || parameter.element_size() >= 4;
+  if (!parameter.is_cpu() || parameter.element_size() >= 4) return true;
+  return optimizer != "SGD" && parameter.scalar_type() != at::kHalf;
 }
 
 }  // namespace

@@ -316,11 +316,12 @@ TEST(Optimizer, WhatIsChosenEqualsParameterByParameter) {
   expect_choice_equals_plain(c10::kCPU);
 }
 
-TEST(Optimizer, FusedSgdInShortFloatsIsRefusedOnACpu) {
-  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+TEST(Optimizer, FusedFormsThatDifferInShortFloatsAreRefusedOnACpu) {
+  for (const auto& [name, type] : std::vector<std::pair<std::string, at::ScalarType>>{
+           {"SGD", at::kBFloat16}, {"SGD", at::kHalf}, {"Adam", at::kHalf}, {"AdamW", at::kHalf}}) {
     const NamedParameters parameters{{"w", at::zeros({20}, type).requires_grad_(true)}};
     EXPECT_NE(message_of<ConfigError>([&] {
-                make_optimizer("{_target_: SGD, fused: true}")->attach(parameters);
+                make_optimizer("{_target_: " + name + ", fused: true}")->attach(parameters);
               }).find("optimizer.fused"),
               std::string::npos);
   }
