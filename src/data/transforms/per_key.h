@@ -8,6 +8,7 @@
 // where it changes each voxel by itself, or `RowChange by_rows(const Scan& scan) const`.
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -98,6 +99,31 @@ class RandPerKey final : public Transform {
       if (options_.skips(sample, key)) continue;
       const at::Tensor first = sample.at(key);
       return options_.for_each(sample, options_.draw(rng, first));
+    }
+  }
+
+ private:
+  T options_;
+};
+
+/// Changes a sample as a whole. A transform is a struct with its options and
+/// `void operator()(Sample& sample) const`, or with an Rng behind the sample, which makes it
+/// random; with an option `num_samples` there are so many draws.
+template <class T>
+class PerSample final : public Transform {
+ public:
+  using Options = T;
+  explicit PerSample(const T& options) : options_(options) {}
+  bool is_random() const override { return !std::is_invocable_v<const T&, Sample&>; }
+  int64_t num_samples() const override {
+    if constexpr (requires { options_.num_samples; }) return options_.num_samples;
+    return Transform::num_samples();
+  }
+  void apply(Sample& sample, Rng& rng) const override {
+    if constexpr (std::is_invocable_v<const T&, Sample&>) {
+      options_(sample);
+    } else {
+      options_(sample, rng);
     }
   }
 
