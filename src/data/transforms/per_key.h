@@ -8,7 +8,6 @@
 // where it changes each voxel by itself, or `RowChange by_rows(const Scan& scan) const`.
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -39,8 +38,7 @@ struct KeyOptions {
   bool skips(const Sample& sample, const std::string& key) const {
     return allow_missing_keys && !sample.has(key);
   }
-  /// Applies image = change(image) to each key; a DataError gets the sample's name and the key in
-  /// front.
+  /// Applies image = change(image) to each key; a DataError gets the sample and the key in front.
   template <class Change>
   void for_each(Sample& sample, const Change& change) const {
     for (const std::string& key : keys) {
@@ -106,9 +104,8 @@ class RandPerKey final : public Transform {
   T options_;
 };
 
-/// Changes a sample as a whole. A transform is a struct with its options and
-/// `void operator()(Sample& sample) const`, or with an Rng behind the sample, which makes it
-/// random; with an option `num_samples` there are so many draws.
+/// Changes a whole sample. A transform is a struct with its options, perhaps `num_samples`, and
+/// `void operator()(Sample& sample) const`; a second argument, an Rng, makes it random.
 template <class T>
 class PerSample final : public Transform {
  public:
@@ -120,11 +117,10 @@ class PerSample final : public Transform {
     return Transform::num_samples();
   }
   void apply(Sample& sample, Rng& rng) const override {
-    if constexpr (std::is_invocable_v<const T&, Sample&>) {
+    if constexpr (std::is_invocable_v<const T&, Sample&>)
       options_(sample);
-    } else {
+    else
       options_(sample, rng);
-    }
   }
 
  private:

@@ -63,6 +63,12 @@ struct MethodOptions : PadOptions {
     PadOptions::visit(v);
     v("method", method, "pad on both sides, or at the end only", {"symmetric", "end"});
   }
+  /// Pads every key up to size_of(its own size).
+  template <class F>
+  void pad_to(Sample& sample, const F& size_of) const {
+    pad_all(sample,
+            [&](at::IntArrayRef now) { return widths_to(now, size_of(now), method == "end"); });
+  }
 };
 
 struct SpatialPadd : MethodOptions {
@@ -77,9 +83,8 @@ struct SpatialPadd : MethodOptions {
   }
 
   void operator()(Sample& sample) const {
-    pad_all(sample, [&](at::IntArrayRef now) {
-      const auto size = size_or("SpatialPadd: spatial_size", spatial_size, now);
-      return widths_to(now, size, method == "end");
+    pad_to(sample, [&](at::IntArrayRef now) {
+      return size_or("SpatialPadd: spatial_size", spatial_size, now);
     });
   }
 };
@@ -123,10 +128,7 @@ struct DivisiblePadd : MethodOptions {
   }
 
   void operator()(Sample& sample) const {
-    pad_all(sample, [&](at::IntArrayRef now) {
-      const auto size = divisible_size("DivisiblePadd: k", now, k);
-      return widths_to(now, size, method == "end");
-    });
+    pad_to(sample, [&](at::IntArrayRef now) { return divisible_size("DivisiblePadd: k", now, k); });
   }
 };
 CYTRA_REGISTER(Transform, PerSample<DivisiblePadd>, "DivisiblePadd");
@@ -152,10 +154,7 @@ struct ResizeWithPadOrCropd : MethodOptions {
       move_voxels(geometry, {}, {start.begin(), start.end()});
       return crop(image, start, size);
     });
-    pad_all(sample, [&](at::IntArrayRef now) {
-      // A size <= 0 means the image's present size.
-      return widths_to(now, size_of(now), method == "end");
-    });
+    pad_to(sample, size_of);  // a size <= 0 means the image's present size
   }
 };
 CYTRA_REGISTER(Transform, PerSample<ResizeWithPadOrCropd>, "ResizeWithPadOrCropd");
