@@ -66,8 +66,25 @@ class TargetCheck {
                     option("target_values"),
                     fmt::join(values, ","),
                     has_zero ? "" : fmt::format(" {}=0", option("ignore_index")));  // of padding
-    if (meaning_.kind == Kind::mask && values.size() == 2) return list;
+    const bool are_masks = meaning_.kind == Kind::mask || meaning_.kind == Kind::masks;
+    if (are_masks && values.size() == 2) return list;
     return fmt::format("num_classes={} {}", values.size(), list);
+  }
+
+  /// The option that makes a value the background. It keeps all classes, as images that were not
+  /// looked at may have those that were not found.
+  std::string background_option(double background) const {
+    std::set<double> others = values_;
+    if (meaning_.kind == Kind::classes) {
+      if (!are_all_) others.insert(0);
+      for (int64_t k = 1; k < meaning_.num_classes; ++k) others.insert(static_cast<double>(k));
+    }
+    others.erase(background);
+    if (meaning_.kind == Kind::objects || (meaning_.kind == Kind::masks && others.size() > 1))
+      return background_by_map(meaning_.key, background);
+    std::vector<double> values{background};
+    values.insert(values.end(), others.begin(), others.end());
+    return values_option(values);
   }
 
   void find() {
@@ -202,22 +219,19 @@ class TargetCheck {
                       split_ == "train" ? "there is nothing to learn" : "its scores will be nan"));
       return true;
     }
-    if (has_background || meaning_.kind == Kind::masks || !meaning_.target_values.empty() ||
-        meaning_.threshold)
-      return false;
-    std::vector<double> values(values_.begin(), values_.end());
-    const bool are_objects = meaning_.kind == Kind::objects, is_mask = meaning_.kind == Kind::mask;
+    if (has_background || !meaning_.target_values.empty() || meaning_.threshold) return false;
+    const std::vector<double> values(values_.begin(), values_.end());
+    const bool are_objects = meaning_.kind == Kind::objects;
+    const bool are_masks = meaning_.kind == Kind::mask || meaning_.kind == Kind::masks;
     if (!ignored_.empty() && ignored_.count(0) == 0 && values.size() <= kFewTargetValues) {
       const double ignored = *ignored_.begin();
-      values.insert(values.begin(), ignored);
-      say(fmt::format(
-              "ignore_index={:g} leaves no background in {}: where {:g} is the background, "
-              "{}, without ignore_index",
-              ignored,
-              images(),
-              ignored,
-              are_objects ? background_by_map(meaning_.key, ignored) : values_option(values)),
-          is_mask);
+      say(fmt::format("ignore_index={:g} leaves no background in {}: where {:g} is the background, "
+                      "{}, without ignore_index",
+                      ignored,
+                      images(),
+                      ignored,
+                      background_option(ignored)),
+          are_masks);
     } else if (!are_objects && values.size() == 1) {
       say(
           fmt::format("no background: every value is {:g} in {}, so there is nothing to learn; the "
@@ -235,15 +249,17 @@ class TargetCheck {
                       values.back()),
           regions_of_numbers() >= 2);
     } else if (values.size() <= kFewTargetValues) {
-      say(fmt::format("no background (0) in {}, but only {}: {} says what they mean, background "
-                      "first{}",
-                      images(),
-                      fmt::join(values, ", "),
-                      values_option(values),
-                      is_mask ? fmt::format("; {}=0 makes one mask of all of them",
-                                            option("target_threshold"))
-                              : ""),
-          is_mask);
+      say(fmt::format(
+              "no background (0) in {}, but only {}: {} says what they mean, background "
+              "first{}",
+              images(),
+              fmt::join(values, ", "),
+              meaning_.kind == Kind::masks || values.front() < 0 ? background_option(values.front())
+                                                                 : values_option(values),
+              are_masks
+                  ? fmt::format("; {}=0 makes one mask of all of them", option("target_threshold"))
+                  : ""),
+          are_masks);
     } else {
       return false;
     }
@@ -301,15 +317,16 @@ class TargetCheck {
       if (value < 0 || value >= static_cast<double>(meaning_.num_classes)) beyond.push_back(value);
     }
     const std::string found = fmt::format("{}", fmt::join(beyond, ", "));
-    if (beyond.size() == 1 && values.size() > 2 && !meaning_.ignore_index &&
-        (beyond.front() < 0 || beyond.front() == 255)) {
+    const bool is_negative = beyond.size() == 1 && beyond.front() < 0;
+    const bool is_largest = beyond.size() == 1 && beyond.front() == 255 && values.size() > 2;
+    if ((is_negative || is_largest) && !meaning_.ignore_index) {
       say(fmt::format(
           "{} is no class of num_classes={}; where nothing is known: {}={}{}",
           found,
           meaning_.num_classes,
           option("ignore_index"),
           found,
-          beyond.front() < 0 ? "; where it is the background: " + values_option(values) : ""));
+          is_negative ? "; where it is the background: " + background_option(beyond.front()) : ""));
     } else if (!beyond.empty() && are_objects()) {
       say(
           fmt::format("values up to {:g}, one for each region: these are objects, not "
@@ -324,7 +341,7 @@ class TargetCheck {
                       beyond.size() == 1 ? "is" : "are",
                       meaning_.num_classes,
                       meaning_.num_classes - 1,
-                      values_option(values)));
+                      is_negative ? background_option(beyond.front()) : values_option(values)));
     } else if (beyond.empty() && are_all_ && split_ == "train" &&
                static_cast<int64_t>(values.size()) < meaning_.num_classes) {
       say(fmt::format("num_classes={}, but only {} in {}: {} numbers the values that there are",

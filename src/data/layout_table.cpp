@@ -56,11 +56,11 @@ std::string column_of(const std::vector<std::string>& columns,
 
 }  // namespace
 
-std::string split_column_of(const io::Table& table) {
+std::string split_column_of(const io::Table& table, std::size_t least) {
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     std::set<std::string> words;
     for (const std::vector<std::string>& row : table.rows) words.insert(row[column]);
-    if (words.size() < 2 || words.size() > 3 || words.count("predict") > 0) continue;
+    if (words.size() < least || words.size() > 3 || words.count("predict") > 0) continue;
     if (std::all_of(words.begin(), words.end(), [](const std::string& word) {
           return word == in_small_letters(word) && names_split(word);
         }))

@@ -57,8 +57,9 @@ void throw_device_error(const std::string& what) {
   const auto has = [&](const char* sign) { return what.find(sign) != std::string::npos; };
   if (has("device-side assert")) {
     throw DataError(
-        "the GPU met an index beyond its range (its own message stands above): most likely a label "
-        "that is not a class; --check-data names the image, or trainer.accelerator=cpu");
+        "the GPU met an index beyond its range (its own message stands above): in a training most "
+        "likely a label that is not a class, of which --check-data names the image; elsewhere "
+        "trainer.accelerator=cpu names the operation");
   }
   if (has("no kernel image is available")) {
     throw ConfigError(

@@ -1,5 +1,6 @@
 #include "nn/dropout.h"
 
+#include <mutex>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -9,14 +10,21 @@ namespace {
 
 thread_local SampleDropout* sampling = nullptr;
 
+/// Held by the thread that samples: all threads draw from the same generators.
+std::recursive_mutex generators;
+
 }  // namespace
 
-SampleDropout::SampleDropout(uint64_t seed) : before_(std::exchange(sampling, this)) {
+SampleDropout::SampleDropout(uint64_t seed) : before_(sampling) {
+  std::unique_lock lock(generators);
   at::manual_seed(seed);
+  lock.release();  // until the destructor
+  sampling = this;
 }
 
 SampleDropout::~SampleDropout() {
   sampling = before_;
+  generators.unlock();
 }
 
 bool drops(double share, bool is_training) {

@@ -237,6 +237,35 @@ TEST(TargetJudge, BackgroundThatIsNotZeroIsNotLeftOut) {
               {"num_classes=3 target_values=[-1,1,2]"});
 }
 
+TEST(TargetJudge, ATrainingEndsWhereSeveralMasksHaveNoBackground) {
+  const at::Tensor two = at::cat({squares(2, 0, 1), squares(1, 0, 2)});
+  expect_told(judged(meaning_of(Kind::masks, 2), two),
+              {"no background (0)", ": target_values=[1,2]", "(ends)"});
+  at::Tensor three = two.clone();
+  three[1][0].fill_(3);
+  expect_told(judged(meaning_of(Kind::masks, 2), three),
+              {"MapLabelValued, keys: [seg], orig_labels: [1]", "(ends)"});
+  expect_told(judged(meaning_of(Kind::masks, 2), at::ones_like(two)), {"every value is 1"});
+  TargetMeaning told = meaning_of(Kind::masks, 2);
+  told.ignore_index = 1;
+  expect_told(judged(told, two), {"leaves no background", ", target_values=[1,2]", "(ends)"});
+  told.target_values = {1, 2};
+  told.ignore_index = 0;
+  EXPECT_EQ(judged(told, two), "");
+}
+
+TEST(TargetJudge, ABackgroundThatIsNotZeroKeepsClassesThatAreNotSeen) {
+  at::Tensor some = squares(2, 0, -1);
+  TargetMeaning meaning = meaning_of(Kind::classes, 4);
+  const auto sampled = [&] { return judged(meaning, some, noise(1), /*are_all=*/false); };
+  expect_told(sampled(), {"no background", "num_classes=5 target_values=[-1,0,1,2,3]"});
+  expect_told(judged(meaning, some), {"num_classes=4 target_values=[-1,1,2,3]"});
+  meaning.ignore_index = -1;
+  expect_told(sampled(), {"leaves no background", "num_classes=5 target_values=[-1,0,1,2,3]"});
+  meaning.ignore_index = 255;
+  expect_told(sampled(), {"num_classes=5 target_values=[-1,0,1,2,3]"});
+}
+
 TEST(TargetJudge, OneImageAmongOthersThatIsItsTarget) {
   const at::Tensor image = noise(1) * 20 + 100;
   std::vector<data::TargetFacts> facts{data::look_at_target(squares(1, 0), image, true),

@@ -1,5 +1,7 @@
 #include "nn/dropout.h"
 
+#include <future>
+
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -35,6 +37,21 @@ TEST(SampleDropout, DropsInEvaluationAndRepeatsItself) {
     EXPECT_TRUE(at::equal(first, sample_of(*model, image, 1)));
     EXPECT_TRUE(at::equal((*model)(image), plain));  // after the scope
   }
+}
+
+// Threads drew from one generator in turns, so a sample was another one in each run.
+TEST(SampleDropout, ThreadsSampleOneAfterTheOther) {
+  const at::Tensor x = at::ones({64, 64});
+  const auto sample = [&] {
+    const SampleDropout dropping(5);
+    at::Tensor sum = at::zeros_like(x);
+    for (int i = 0; i < 200; ++i) sum = sum + nn::dropout(x, 0.5, false);
+    return sum;
+  };
+  const at::Tensor alone = sample();
+  std::vector<std::future<at::Tensor>> beside;
+  for (int i = 0; i < 4; ++i) beside.push_back(std::async(std::launch::async, sample));
+  for (std::future<at::Tensor>& one : beside) EXPECT_TRUE(one.get().equal(alone));
 }
 
 TEST(SampleDropout, TellsWhetherAnythingWasDropped) {

@@ -1,4 +1,5 @@
 // `train experiment=detection/cells` and `predict` with what it made.
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,6 +10,7 @@
 #include "base/strings.h"
 #include "config/json.h"
 #include "io/csv.h"
+#include "io/reader.h"
 #include "tests/support/program.h"
 
 namespace cytra {
@@ -72,6 +74,29 @@ TEST_F(DetectionPrograms, AnImageThatCannotBeReadIsLeftOut) {
   EXPECT_NE(outcome.out.find("failed: "), std::string::npos) << outcome.out;
   EXPECT_TRUE(std::filesystem::exists(at("bad/detections.csv")));
   EXPECT_FALSE(std::filesystem::exists(at("bad/a_overlay.png")));
+}
+
+TEST_F(DetectionPrograms, AnImageWhoseOutputIsNotFiniteIsLeftOut) {
+  std::filesystem::create_directories(at("finite"));
+  std::filesystem::copy_file(at("samples/images/test_0000_raw.ome.tif"), at("finite/a.ome.tif"));
+  io::Image image;
+  image.dtype = io::Dtype::f32;
+  image.shape = {1, 1, 64, 64};
+  image.pixels.resize(image.bytes());
+  for (std::size_t i = 0; i < 64 * 64; ++i) {
+    const float value = i % 4 == 0 ? -3e38F : 3e38F;  // beyond float32 once the mean is subtracted
+    std::memcpy(image.pixels.data() + i * sizeof(value), &value, sizeof(value));
+  }
+  io::write_ome_tiff(at("finite/b.ome.tif"), image);
+  const std::string images = "predict.overlay=false 'data.path=" + at("finite") + "' ";
+  for (const std::string batch : {"1", "2"}) {
+    const Outcome outcome = predict("finite_" + batch, images + "data.batch_size=" + batch);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find("1 of 2 images searched"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.out.find("failed: " + at("finite/b.ome.tif")), std::string::npos)
+        << outcome.out;
+    EXPECT_TRUE(std::filesystem::exists(at("finite_" + batch + "/detections.csv")));
+  }
 }
 
 TEST_F(DetectionPrograms, LargeImagesAreSearchedByWindows) {

@@ -269,6 +269,31 @@ TEST_F(Predict, ATimeLapseAsOneFile) {
   EXPECT_NE(refused.err.find("expected ome_tiff or ome_zarr"), std::string::npos) << refused.err;
 }
 
+// It was booked as one time point that can't be read, and the run went on.
+TEST_F(Predict, AFullDiskWhereFinishedFramesAreJoinedEndsTheRun) {
+  io::ImageInfo info;
+  info.shape = {1, 1, 100, 100};
+  info.timepoints = 3;
+  {
+    io::OmeTiffWriter writer(at("full.ome.tif"), info);
+    for (int64_t t = 0; t < 3; ++t) writer.write({}, noise(info.shape), t);
+    writer.finish();
+  }
+  const std::string words = "predict.save=probability predict.overlay=false ";
+  const Outcome apart = shell(command(at("full.ome.tif"), words));
+  ASSERT_EQ(apart.code, 0) << apart.err;
+  const Outcome full =
+      shell("trap '' XFSZ; ulimit -f 40; " +
+            command(at("full.ome.tif"), words + "predict.frames=together --resume"));
+  EXPECT_EQ(full.code, 4) << full.err;
+  EXPECT_NE(full.err.find("full.ome.tif: can't be written"), std::string::npos) << full.err;
+  EXPECT_EQ(full.err.find("time point"), std::string::npos) << full.err;
+  const Outcome more =
+      shell(command(at("full.ome.tif"), words + "predict.frames=together --resume"));
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_NE(more.err.find("3 of them before"), std::string::npos) << more.err;
+}
+
 TEST_F(Predict, WhateverIsWrongWithAnImageCostsThatImageAlone) {
   fs::create_directories(at("odd"));
   io::write_ome_tiff(at("odd/1_stack.ome.tif"), noise({1, 3, 40, 40}));

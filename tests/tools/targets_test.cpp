@@ -88,6 +88,18 @@ TEST_F(Targets, NoBackground) {
   EXPECT_NE(refused.err.find("target_values=[1,2]"), std::string::npos) << refused.err;
 }
 
+TEST_F(Targets, NoBackgroundInSeveralMasks) {
+  const std::string path = folder("masks", [](bool is_object, int, std::mt19937&) {
+    const auto value = static_cast<unsigned char>(is_object ? 2 : 1);
+    return std::vector<unsigned char>{value, value};
+  });
+  const std::string masks = std::string(kMask) + " num_classes=2 multilabel=true";
+  expect_mended(path, masks, "target_values=[1,2]");
+  const Outcome refused = train(path, masks);
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("target_values=[1,2]"), std::string::npos) << refused.err;
+}
+
 TEST_F(Targets, LossyMasks) {
   const std::string path = folder("lossy", [](bool is_object, int, std::mt19937& random) {
     const auto off = static_cast<unsigned char>(random() % 25);
@@ -158,10 +170,10 @@ TEST_F(Targets, TheImageItself) {
   std::filesystem::copy(path + "/raw", path + "/copied");
   for (const char* experiment : {"im2im/segmentation", "im2im/labelfree", "im2im/instance"})
     for (const char* folder : {"raw", "copied"}) {
-      const Outcome found = train(path,
-                                  std::string("experiment=") + experiment +
-                                      " target_col=target data.folders=[raw," + folder +
-                                      "] --check-data");
+      const Outcome found =
+          train(path,
+                std::string("experiment=") + experiment + " target_col=target data.folders=[raw," +
+                    folder + "] --check-data");
       EXPECT_EQ(found.code, 2) << found.out << found.err;
       EXPECT_NE(found.out.find("is the image itself"), std::string::npos) << found.out;
     }

@@ -74,28 +74,35 @@ struct MixOptions {
   }
 };
 
+/// A transform of batches that is a struct with its options and
+/// `void operator()(Batch& batch, std::vector<Rng>& rngs) const`.
+template <class T>
+class Mixed final : public BatchTransform {
+ public:
+  using Options = T;
+  explicit Mixed(const T& options) : options_(options) {}
+  void apply(Batch& batch, std::vector<Rng>& rngs) const override { options_(batch, rngs); }
+
+ private:
+  T options_;
+};
+
 at::Tensor of_partners(const at::Tensor& images, const std::vector<int64_t>& partners) {
   return images.index_select(0, to_device(at::tensor(partners, at::kLong), images.device()));
 }
 
-class MixUpd final : public BatchTransform {
- public:
-  using Options = MixOptions;
-  explicit MixUpd(const Options& options) : options_(options) {}
-  void apply(Batch& batch, std::vector<Rng>& rngs) const override {
+struct MixUpd : MixOptions {
+  void operator()(Batch& batch, std::vector<Rng>& rngs) const {
     std::vector<double> weights;
-    for (Rng& rng : rngs) weights.push_back(draw_beta(rng, options_.alpha));
+    for (Rng& rng : rngs) weights.push_back(draw_beta(rng, alpha));
     const std::vector<int64_t> partners = draw_partners(rngs);
-    options_.for_each(batch, [&](const at::Tensor& images) {
+    for_each(batch, [&](const at::Tensor& images) {
       return at::lerp(
           of_partners(images, partners), images, per_sample(weights, images).expand_as(images));
     });
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(BatchTransform, MixUpd, "MixUpd");
+CYTRA_REGISTER(BatchTransform, Mixed<MixUpd>, "MixUpd");
 
 /// A box in each image, in shares of its size; parts beyond the image are cut off.
 class RandomBoxes {
@@ -131,48 +138,34 @@ class RandomBoxes {
   std::vector<std::array<double, 3>> corners_;
 };
 
-class CutMixd final : public BatchTransform {
- public:
-  struct Options : MixOptions {
-    std::vector<std::string> label_keys;
-    template <class V>
-    void visit(V& v) {
-      MixOptions::visit(v);
-      v("label_keys", label_keys, "further keys, which get the same boxes");
-    }
-    void check() { keys.insert(keys.end(), label_keys.begin(), label_keys.end()); }
-  };
-  explicit CutMixd(const Options& options) : options_(options) {}
+struct CutMixd : MixOptions {
+  std::vector<std::string> label_keys;
+  template <class V>
+  void visit(V& v) {
+    MixOptions::visit(v);
+    v("label_keys", label_keys, "further keys, which get the same boxes");
+  }
+  void check() { keys.insert(keys.end(), label_keys.begin(), label_keys.end()); }
 
-  void apply(Batch& batch, std::vector<Rng>& rngs) const override {
-    const RandomBoxes boxes(rngs, options_.alpha);
+  void operator()(Batch& batch, std::vector<Rng>& rngs) const {
+    const RandomBoxes boxes(rngs, alpha);
     const std::vector<int64_t> partners = draw_partners(rngs);
-    options_.for_each(batch, [&](const at::Tensor& images) {
+    for_each(batch, [&](const at::Tensor& images) {
       return at::where(boxes.inside(images), of_partners(images, partners), images);
     });
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(BatchTransform, CutMixd, "CutMixd");
+CYTRA_REGISTER(BatchTransform, Mixed<CutMixd>, "CutMixd");
 
 /// Sets voxels inside of a box to 0.
-class CutOutd final : public BatchTransform {
- public:
-  using Options = MixOptions;
-  explicit CutOutd(const Options& options) : options_(options) {}
-  void apply(Batch& batch, std::vector<Rng>& rngs) const override {
-    const RandomBoxes boxes(rngs, options_.alpha);
-    options_.for_each(batch, [&](const at::Tensor& images) {
-      return images.masked_fill(boxes.inside(images), 0);
-    });
+struct CutOutd : MixOptions {
+  void operator()(Batch& batch, std::vector<Rng>& rngs) const {
+    const RandomBoxes boxes(rngs, alpha);
+    for_each(batch,
+             [&](const at::Tensor& images) { return images.masked_fill(boxes.inside(images), 0); });
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(BatchTransform, CutOutd, "CutOutd");
+CYTRA_REGISTER(BatchTransform, Mixed<CutOutd>, "CutOutd");
 
 }  // namespace
 }  // namespace cytra::data

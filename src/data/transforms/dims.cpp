@@ -29,33 +29,30 @@ at::Tensor without(const at::Tensor& image, int64_t dim) {
   return image.squeeze(dim);
 }
 
-class SplitDimd final : public Transform {
- public:
-  struct Options : KeyOptions {
-    std::vector<std::string> output_postfixes;
-    int64_t dim = 0;
-    bool keepdim = true, list_output = false;
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      v("output_postfixes", output_postfixes, "parts are KEY_POSTFIX; null: KEY_0, KEY_1, ...");
-      v("dim", dim, "to split; 0: channels", -4, 3);
-      v("keepdim", keepdim, "parts keep the dimension, of size 1");
-      v("list_output", list_output, "must be false: a sample stays one sample");
-      v("update_meta", config::Unused{}, "each image keeps its own geometry");
-    }
-    void check() const {
-      if (list_output) throw ConfigError("list_output: true, expected false: use its parts' keys");
-    }
-  };
-  explicit SplitDimd(const Options& options) : options_(options) {}
-  void apply(Sample& sample, Rng&) const override {
-    for (const std::string& key : options_.keys) {
-      if (options_.skips(sample, key)) continue;
+struct SplitDimd : KeyOptions {
+  std::vector<std::string> output_postfixes;
+  int64_t dim = 0;
+  bool keepdim = true, list_output = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("output_postfixes", output_postfixes, "parts are KEY_POSTFIX; null: KEY_0, KEY_1, ...");
+    v("dim", dim, "to split; 0: channels", -4, 3);
+    v("keepdim", keepdim, "parts keep the dimension, of size 1");
+    v("list_output", list_output, "must be false: a sample stays one sample");
+    v("update_meta", config::Unused{}, "each image keeps its own geometry");
+  }
+  void check() const {
+    if (list_output) throw ConfigError("list_output: true, expected false: use its parts' keys");
+  }
+
+  void operator()(Sample& sample) const {
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
       const at::Tensor image = sample.at(key);
       const std::vector<at::Tensor> parts = split(sample, key);
       for (std::size_t i = 0; i < parts.size(); ++i) {
-        const std::vector<std::string>& names = options_.output_postfixes;
+        const std::vector<std::string>& names = output_postfixes;
         const std::string name = key + "_" + (names.empty() ? std::to_string(i) : names[i]);
         if (sample.has(name) || !sample.tensors.emplace(name, parts[i]).second)
           throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a part");
@@ -73,8 +70,8 @@ class SplitDimd final : public Transform {
              double i) const {
     const auto whole = sample.geometries.find(key);
     if (whole == sample.geometries.end()) return;
-    const int64_t axis = (options_.dim < 0 ? options_.dim + dims : options_.dim) - 1;
-    if (axis > 0 && !options_.keepdim) return;  // a plane of other axes
+    const int64_t axis = (dim < 0 ? dim + dims : dim) - 1;
+    if (axis > 0 && !keepdim) return;  // a plane of other axes
     io::Geometry part = whole->second;
     std::vector<double> shift(static_cast<std::size_t>(dims - 1));
     if (axis >= 0) shift[static_cast<std::size_t>(axis)] = i;
@@ -86,21 +83,20 @@ class SplitDimd final : public Transform {
     KeyOptions one;
     one.keys = {key};
     one.for_each(sample, [&](const at::Tensor& image) {
-      const int64_t dim = dim_of(image, options_.dim);
-      const std::size_t names = options_.output_postfixes.size();
-      parts = image.split(1, dim);
+      const int64_t axis = dim_of(image, dim);
+      const std::size_t names = output_postfixes.size();
+      parts = image.split(1, axis);
       if (names > 0 && names != parts.size()) {
         throw DataError(fmt::format(
-            "{} along dim {}, expected {} as output_postfixes", parts.size(), dim, names));
+            "{} along dim {}, expected {} as output_postfixes", parts.size(), axis, names));
       }
-      for (at::Tensor& part : parts) part = options_.keepdim ? part : without(part, dim);
+      for (at::Tensor& part : parts) part = keepdim ? part : without(part, axis);
       return image;
     });
     return parts;
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, SplitDimd, "SplitDimd");
+CYTRA_REGISTER(Transform, PerSample<SplitDimd>, "SplitDimd");
 
 struct SqueezeDimd : KeyOptions {
   std::optional<int64_t> dim = 0;

@@ -37,71 +37,64 @@ struct EnsembleOptions : KeyOptions {
   }
 };
 
-class MeanEnsembled final : public Transform {
- public:
-  struct Options : EnsembleOptions {
-    std::vector<std::vector<double>> weights;
-    template <class V>
-    void visit(V& v) {
-      EnsembleOptions::visit(v);
-      v("weights",
-        weights,
-        "weights of each key, or of each key's channels: [[1, 2], [2, 1]]; null: equal");
+struct MeanEnsembled : EnsembleOptions {
+  std::vector<std::vector<double>> weights;
+  template <class V>
+  void visit(V& v) {
+    EnsembleOptions::visit(v);
+    v("weights",
+      weights,
+      "weights of each key, or of each key's channels: [[1, 2], [2, 1]]; null: equal");
+  }
+  void check() const {
+    for (const std::vector<double>& one : weights) {
+      if (one.empty() || one.size() != weights[0].size() || weights.size() != keys.size())
+        throw ConfigError("weights: expected one for each key, or equally many for its channels");
     }
-    void check() const {
-      for (const std::vector<double>& one : weights) {
-        if (one.empty() || one.size() != weights[0].size() || weights.size() != keys.size())
-          throw ConfigError("weights: expected one for each key, or equally many for its channels");
-      }
-    }
-  };
-  explicit MeanEnsembled(const Options& options) : options_(options) {}
-  void apply(Sample& sample, Rng&) const override {
-    at::Tensor images = options_.stacked(sample);
-    if (!options_.weights.empty()) images = images * weights_for(images, sample.id);
-    options_.put(sample, images.mean(0));
+  }
+
+  void operator()(Sample& sample) const {
+    at::Tensor images = stacked(sample);
+    if (!weights.empty()) images = images * weights_for(images, sample.id);
+    put(sample, images.mean(0));
   }
 
  private:
   /// The weights, (E,1 or C,1,...), of mean 1.
   at::Tensor weights_for(const at::Tensor& images, const std::string& id) const {
     std::vector<at::Tensor> rows;
-    for (const std::vector<double>& one : options_.weights) rows.push_back(at::tensor(one));
-    at::Tensor weights = at::stack(rows).to(images.scalar_type());
-    if (weights.size(0) != images.size(0) ||
-        (weights.size(1) != 1 && weights.size(1) != images.size(1))) {
+    for (const std::vector<double>& one : weights) rows.push_back(at::tensor(one));
+    at::Tensor factors = at::stack(rows).to(images.scalar_type());
+    if (factors.size(0) != images.size(0) ||
+        (factors.size(1) != 1 && factors.size(1) != images.size(1))) {
       throw DataError(fmt::format("{}: {} images of {} channels, expected weights for each",
                                   id,
                                   images.size(0),
                                   images.size(1)));
     }
-    weights = weights / weights.mean(0, /*keepdim=*/true);
-    while (weights.dim() < images.dim()) weights = weights.unsqueeze(-1);
-    return weights;
+    factors = factors / factors.mean(0, /*keepdim=*/true);
+    while (factors.dim() < images.dim()) factors = factors.unsqueeze(-1);
+    return factors;
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, MeanEnsembled, "MeanEnsembled");
+CYTRA_REGISTER(Transform, PerSample<MeanEnsembled>, "MeanEnsembled");
 
-class VoteEnsembled final : public Transform {
- public:
-  struct Options : EnsembleOptions {
-    std::optional<int64_t> num_classes;
-    template <class V>
-    void visit(V& v) {
-      EnsembleOptions::visit(v);
-      v("num_classes",
-        num_classes,
-        "number of classes; the most frequent class wins, the smallest of equally frequent ones; "
-        "null: the images are masks",
-        1,
-        65536);
-    }
-  };
-  explicit VoteEnsembled(const Options& options) : options_(options) {}
-  void apply(Sample& sample, Rng&) const override {
-    const at::Tensor images = options_.stacked(sample);
-    options_.put(sample, options_.num_classes ? most_frequent(images) : images.mean(0).round());
+struct VoteEnsembled : EnsembleOptions {
+  std::optional<int64_t> num_classes;
+  template <class V>
+  void visit(V& v) {
+    EnsembleOptions::visit(v);
+    v("num_classes",
+      num_classes,
+      "number of classes; the most frequent class wins, the smallest of equally frequent ones; "
+      "null: the images are masks",
+      1,
+      65536);
+  }
+
+  void operator()(Sample& sample) const {
+    const at::Tensor images = stacked(sample);
+    put(sample, num_classes ? most_frequent(images) : images.mean(0).round());
   }
 
  private:
@@ -111,16 +104,15 @@ class VoteEnsembled final : public Transform {
           "VoteEnsembled: several channels, expected one of class numbers, or masks "
           "and no num_classes");
     at::Tensor winner = at::zeros_like(images[0]), most = at::zeros_like(images[0]);
-    for (int64_t k = 0; k < *options_.num_classes; ++k) {
+    for (int64_t k = 0; k < *num_classes; ++k) {
       const at::Tensor votes = images.eq(k).sum(0).to(most.scalar_type());
       winner.masked_fill_(votes.gt(most), static_cast<double>(k));
       most = at::maximum(most, votes);
     }
     return winner;
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, VoteEnsembled, "VoteEnsembled");
+CYTRA_REGISTER(Transform, PerSample<VoteEnsembled>, "VoteEnsembled");
 
 }  // namespace
 }  // namespace cytra::data

@@ -38,8 +38,7 @@ struct KeyOptions {
   bool skips(const Sample& sample, const std::string& key) const {
     return allow_missing_keys && !sample.has(key);
   }
-  /// Applies image = change(image) to each key; a DataError gets the sample's name and the key in
-  /// front.
+  /// Applies image = change(image) to each key; a DataError gets the sample and the key in front.
   template <class Change>
   void for_each(Sample& sample, const Change& change) const {
     for (const std::string& key : keys) {
@@ -99,6 +98,29 @@ class RandPerKey final : public Transform {
       const at::Tensor first = sample.at(key);
       return options_.for_each(sample, options_.draw(rng, first));
     }
+  }
+
+ private:
+  T options_;
+};
+
+/// Changes a whole sample. A transform is a struct with its options, perhaps `num_samples`, and
+/// `void operator()(Sample& sample) const`; a second argument, an Rng, makes it random.
+template <class T>
+class PerSample final : public Transform {
+ public:
+  using Options = T;
+  explicit PerSample(const T& options) : options_(options) {}
+  bool is_random() const override { return !std::is_invocable_v<const T&, Sample&>; }
+  int64_t num_samples() const override {
+    if constexpr (requires { options_.num_samples; }) return options_.num_samples;
+    return Transform::num_samples();
+  }
+  void apply(Sample& sample, Rng& rng) const override {
+    if constexpr (std::is_invocable_v<const T&, Sample&>)
+      options_(sample);
+    else
+      options_(sample, rng);
   }
 
  private:

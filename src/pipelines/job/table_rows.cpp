@@ -22,7 +22,7 @@ std::vector<std::size_t> rows_of(const InputOptions& options, const InputWants& 
   const io::Table table = io::read_table(options.path);
   const bool is_there = std::find(table.columns.begin(), table.columns.end(), wants.split_column) !=
                         table.columns.end();
-  const std::string name = is_there ? wants.split_column : data::split_column_of(table);
+  const std::string name = is_there ? wants.split_column : data::split_column_of(table, 1);
   std::string wanted = options.split.value_or(options.with_target ? "" : "all");
   if (name.empty() && options.split && wanted != "all") {
     throw ConfigError(

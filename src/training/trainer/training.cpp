@@ -11,7 +11,6 @@
 #include "base/signals.h"
 #include "config/checked.h"
 #include "nn/model.h"
-#include "nn/weights.h"
 #include "perf/scopes.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
@@ -259,40 +258,6 @@ void Training::take_outcome() {
     log_.log_step(outcome, step->lr, /*is_clipped=*/options_.gradient_clip_val.has_value());
 }
 
-/// Validates some batches before the first step, so that errors there show at once.
-void Training::sanity_check(Feeds& feeds) {
-  const int64_t asked = options_.num_sanity_val_steps;
-  const int64_t batches = asked < 0 ? feeds.valid_batches : std::min(asked, feeds.valid_batches);
-  if (!plan_.has_validation || asked == 0 || state_.step != 0) return;
-  const auto show = [&](const data::Batch&, int64_t done) { log_.show_validation(done, batches); };
-  log_.show_validation(0, batches);  // the first may take long
-  evaluator_.evaluate(feeds.valid, batches, "val", Evaluator::Weights::swapped_in, {show});
-}
-
-/// Whether a validation was due among the batches of the step that just ended.
-bool Training::is_validation_due() const {
-  return plan_.has_validation &&
-         training::is_validation_due(options_, state_, plan_.batches, edge_before_);
-}
-
-void Training::validate(Feeds& feeds) {
-  take_outcome();
-  const Evaluator::Hooks hooks{
-      [&](const data::Batch& batch, int64_t done) {
-        log_.show_validation(done, feeds.valid_batches);
-        call("on_validation_batch", &Callback::on_validation_batch, &batch);
-      },
-      [&] { call("on_validation_start", &Callback::on_validation_start); }};
-  const Metrics metrics = evaluator_.evaluate(
-      feeds.valid, feeds.valid_batches, "val", Evaluator::Weights::swapped_in, hooks);
-  if (stop_.signal() != 0) return;  // of some of the images only
-  state_.validated_at = state_.step;
-  log_.log_validation(metrics, plan_.total_steps);
-  scheduler_.on_metrics(state_.metrics);
-  call("on_validation_end", &Callback::on_validation_end);
-  carry_out();
-}
-
 void Training::end_epoch(Feeds& feeds) {
   const bool is_due = is_validation_due();
   const TrainState before = state_;
@@ -372,27 +337,6 @@ void Training::on_exception(const std::string& what) {
 void Training::resume(const std::string& path, bool strict) {
   state_ = load_checkpoint(path, objects_, strict);
   stop_.start_clock(state_.seconds);
-}
-
-Metrics Training::evaluate(data::DataLoader& loader,
-                           const std::string& stage,
-                           const std::string& checkpoint) {
-  auto weights = Evaluator::Weights::swapped_in;
-  if (!checkpoint.empty()) {
-    nn::load_weights(checkpoint, task_.model(), true);
-    weights = Evaluator::Weights::present;
-  }
-  data::DeviceFeed feed(loader, device_);
-  Metrics metrics;
-  try {
-    processes_.guard(
-        [&] { metrics = evaluator_.evaluate(feed, loader.size(), stage, weights, {}); });
-  } catch (const Interrupted& signal) {
-    if (!processes_.is_alone()) throw;
-    log::warn("{}", signal.what());
-  }
-  if (stop_.signal() == 0) log_.log(metrics);
-  return metrics;
 }
 
 void Training::save(const std::string& path) {

@@ -237,6 +237,11 @@ TEST(PredictInputs, WhatWasTrainedOnIsNotScored) {
   EXPECT_EQ(list(without_test), "b");
   EXPECT_EQ(list("raw\na.tif\nb.tif\n"), "ab") << "no such column";
   EXPECT_EQ(list("raw,split\na.tif,valid\nb.tif,test\nc.tif,valid\n"), "b");
+  EXPECT_EQ(list("raw,split\na.tif,valid\nb.tif,valid\n"), "ab");
+  EXPECT_NE(message_of<ConfigError>([&] {
+              list("raw,split\na.tif,train\nb.tif,train\n");
+            }).find("which was not trained on; data.split=all takes all"),
+            std::string::npos);
   wants.split_column = "part";
   wants.split_map = config::parse_yaml("{fit: train, check: valid, final: test}", "t");
   EXPECT_EQ(list(all), "c");

@@ -122,56 +122,46 @@ Places take_list(Sample& sample, const std::string& key) {
   return Places(list);
 }
 
-class RandCropByPosNegLabeld final : public Transform {
- public:
-  struct Options : LabelOptions {
-    double pos = 1, neg = 1;
-    std::optional<std::string> fg_indices_key, bg_indices_key;
-    template <class V>
-    void visit(V& v) {
-      LabelOptions::visit(v);
-      v("pos", pos, "a centre is in the foreground with probability pos / (pos + neg)", 0, 1e9);
-      v("neg", neg, "see pos", 0, 1e9);
-      v("fg_indices_key", fg_indices_key, "FgBgToIndicesd's list of the foreground: saves time");
-      v("bg_indices_key", bg_indices_key, "its list of the background");
-    }
-    void check() const {
-      if (pos + neg == 0) throw ConfigError("pos and neg are both 0, expected one above");
-      if (fg_indices_key.has_value() != bg_indices_key.has_value())
-        throw ConfigError("fg_indices_key, bg_indices_key: expected both or none");
-    }
-  };
-  explicit RandCropByPosNegLabeld(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-  int64_t num_samples() const override { return options_.num_samples; }
+struct RandCropByPosNegLabeld : LabelOptions {
+  double pos = 1, neg = 1;
+  std::optional<std::string> fg_indices_key, bg_indices_key;
+  template <class V>
+  void visit(V& v) {
+    LabelOptions::visit(v);
+    v("pos", pos, "a centre is in the foreground with probability pos / (pos + neg)", 0, 1e9);
+    v("neg", neg, "see pos", 0, 1e9);
+    v("fg_indices_key", fg_indices_key, "FgBgToIndicesd's list of the foreground: saves time");
+    v("bg_indices_key", bg_indices_key, "its list of the background");
+  }
+  void check() const {
+    if (pos + neg == 0) throw ConfigError("pos and neg are both 0, expected one above");
+    if (fg_indices_key.has_value() != bg_indices_key.has_value())
+      throw ConfigError("fg_indices_key, bg_indices_key: expected both or none");
+  }
 
-  void apply(Sample& sample, Rng& rng) const override {
+  void operator()(Sample& sample, Rng& rng) const {
     Places foreground, background;
-    if (options_.fg_indices_key) {
-      foreground = take_list(sample, *options_.fg_indices_key);
-      background = take_list(sample, *options_.bg_indices_key);
+    if (fg_indices_key) {
+      foreground = take_list(sample, *fg_indices_key);
+      background = take_list(sample, *bg_indices_key);
     } else {
-      foreground = foreground_of(sample.stored(options_.label_key));
-      background = options_.allowed(sample, options_.label_key, foreground.others());
+      foreground = foreground_of(sample.stored(label_key));
+      background = allowed(sample, label_key, foreground.others());
     }
     const uint64_t fg = foreground.count(), bg = background.count();
     if (fg == 0 && bg == 0) {
-      throw DataError(fmt::format("{}: no voxel of '{}' is foreground or above image_threshold",
-                                  sample.id,
-                                  options_.label_key));
+      throw DataError(fmt::format(
+          "{}: no voxel of '{}' is foreground or above image_threshold", sample.id, label_key));
     }
-    double ratio = options_.pos / (options_.pos + options_.neg);
+    double ratio = pos / (pos + neg);
     if (fg == 0) ratio = 0;
     if (bg == 0) ratio = 1;
     const bool positive = rng.uniform() < ratio;
     const Places& places = positive ? foreground : background;
-    options_.crop_at(sample, places.at(rng.below(places.count())));
+    crop_at(sample, places.at(rng.below(places.count())));
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, RandCropByPosNegLabeld, "RandCropByPosNegLabeld");
+CYTRA_REGISTER(Transform, PerSample<RandCropByPosNegLabeld>, "RandCropByPosNegLabeld");
 
 constexpr const char* kNumClasses =
     "classes 0..num_classes-1 of a label with one channel; else the channels are the classes";
@@ -185,65 +175,56 @@ int64_t classes_of(Sample& sample, const std::string& key, std::optional<int64_t
   return *num_classes;
 }
 
-class RandCropByLabelClassesd final : public Transform {
- public:
-  struct Options : LabelOptions {
-    std::vector<double> ratios;
-    std::optional<int64_t> num_classes;
-    std::optional<std::string> indices_key;
-    template <class V>
-    void visit(V& v) {
-      LabelOptions::visit(v);
-      v("ratios", ratios, "how often a centre is of each class; default: all alike", 0, 1e9);
-      v("num_classes", num_classes, kNumClasses, 1, 1e6);
-      v("indices_key", indices_key, "ClassesToIndicesd's lists of the classes: saves time");
-      v("max_samples_per_class", config::Unused{}, "every voxel may be drawn, without a list");
-      v("warn", config::Unused{}, "of MONAI");
-    }
-  };
-  explicit RandCropByLabelClassesd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-  int64_t num_samples() const override { return options_.num_samples; }
-
-  void apply(Sample& sample, Rng& rng) const override {
-    const int64_t classes = classes_of(sample, options_.label_key, options_.num_classes);
-    std::vector<double> ratios = options_.ratios;
-    if (ratios.empty()) ratios.assign(static_cast<std::size_t>(classes), 1);
-    if (static_cast<int64_t>(ratios.size()) != classes) {
-      throw ConfigError(
-          fmt::format("RandCropByLabelClassesd: {} ratios for {} classes", ratios.size(), classes));
-    }
-    std::vector<Places> places(ratios.size());
-    double total = 0;
-    for (std::size_t c = 0; c < ratios.size(); ++c) {
-      const auto number = static_cast<int64_t>(c);
-      if (options_.indices_key) {
-        places[c] = take_list(sample, fmt::format("{}_{}", *options_.indices_key, c));
-      } else if (ratios[c] > 0) {
-        const Places all = class_of(sample.stored(options_.label_key), number);
-        places[c] = options_.allowed(sample, options_.label_key, all);
-      }
-      if (places[c].count() == 0) ratios[c] = 0;  // a missing class is never drawn
-      total += ratios[c];
-    }
-    if (total == 0) {
-      throw DataError(fmt::format(
-          "{}: '{}' holds no class with a ratio above 0", sample.id, options_.label_key));
-    }
-    double draw = rng.uniform() * total;
-    std::size_t chosen = ratios.size();
-    for (std::size_t c = 0; c < ratios.size() && draw >= 0; ++c) {
-      if (ratios[c] == 0) continue;
-      chosen = c;
-      draw -= ratios[c];
-    }
-    options_.crop_at(sample, places[chosen].at(rng.below(places[chosen].count())));
+struct RandCropByLabelClassesd : LabelOptions {
+  std::vector<double> ratios;
+  std::optional<int64_t> num_classes;
+  std::optional<std::string> indices_key;
+  template <class V>
+  void visit(V& v) {
+    LabelOptions::visit(v);
+    v("ratios", ratios, "how often a centre is of each class; default: all alike", 0, 1e9);
+    v("num_classes", num_classes, kNumClasses, 1, 1e6);
+    v("indices_key", indices_key, "ClassesToIndicesd's lists of the classes: saves time");
+    v("max_samples_per_class", config::Unused{}, "every voxel may be drawn, without a list");
+    v("warn", config::Unused{}, "of MONAI");
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample, Rng& rng) const {
+    const int64_t classes = classes_of(sample, label_key, num_classes);
+    std::vector<double> weights = ratios;
+    if (weights.empty()) weights.assign(static_cast<std::size_t>(classes), 1);
+    if (static_cast<int64_t>(weights.size()) != classes) {
+      throw ConfigError(fmt::format(
+          "RandCropByLabelClassesd: {} ratios for {} classes", weights.size(), classes));
+    }
+    std::vector<Places> places(weights.size());
+    double total = 0;
+    for (std::size_t c = 0; c < weights.size(); ++c) {
+      const auto number = static_cast<int64_t>(c);
+      if (indices_key) {
+        places[c] = take_list(sample, fmt::format("{}_{}", *indices_key, c));
+      } else if (weights[c] > 0) {
+        const Places all = class_of(sample.stored(label_key), number);
+        places[c] = allowed(sample, label_key, all);
+      }
+      if (places[c].count() == 0) weights[c] = 0;  // a missing class is never drawn
+      total += weights[c];
+    }
+    if (total == 0) {
+      throw DataError(
+          fmt::format("{}: '{}' holds no class with a ratio above 0", sample.id, label_key));
+    }
+    double draw = rng.uniform() * total;
+    std::size_t chosen = weights.size();
+    for (std::size_t c = 0; c < weights.size() && draw >= 0; ++c) {
+      if (weights[c] == 0) continue;
+      chosen = c;
+      draw -= weights[c];
+    }
+    crop_at(sample, places[chosen].at(rng.below(places[chosen].count())));
+  }
 };
-CYTRA_REGISTER(Transform, RandCropByLabelClassesd, "RandCropByLabelClassesd");
+CYTRA_REGISTER(Transform, PerSample<RandCropByLabelClassesd>, "RandCropByLabelClassesd");
 
 /// Options of transforms that list voxels for the crops above, once for each image.
 struct ListOptions : KeyOptions, CenterOptions {
@@ -255,84 +236,65 @@ struct ListOptions : KeyOptions, CenterOptions {
   }
 };
 
-class FgBgToIndicesd final : public Transform {
- public:
-  struct Options : ListOptions {
-    std::string fg_postfix = "_fg_indices", bg_postfix = "_bg_indices";
-    template <class V>
-    void visit(V& v) {
-      ListOptions::visit(v);
-      v("fg_postfix", fg_postfix, "the foreground of KEY is listed under KEY and this");
-      v("bg_postfix", bg_postfix, "likewise the background");
-    }
-  };
-  explicit FgBgToIndicesd(const Options& options) : options_(options) {}
-  void apply(Sample& sample, Rng&) const override {
-    for (const std::string& key : options_.keys) {
-      if (options_.skips(sample, key)) continue;
-      const Places foreground = foreground_of(sample.stored(key));
-      sample.tensors[key + options_.fg_postfix] = foreground.list();
-      sample.tensors[key + options_.bg_postfix] =
-          options_.allowed(sample, key, foreground.others()).list();
-    }
+struct FgBgToIndicesd : ListOptions {
+  std::string fg_postfix = "_fg_indices", bg_postfix = "_bg_indices";
+  template <class V>
+  void visit(V& v) {
+    ListOptions::visit(v);
+    v("fg_postfix", fg_postfix, "the foreground of KEY is listed under KEY and this");
+    v("bg_postfix", bg_postfix, "likewise the background");
   }
 
- private:
-  Options options_;
-};
-CYTRA_REGISTER(Transform, FgBgToIndicesd, "FgBgToIndicesd");
-
-class ClassesToIndicesd final : public Transform {
- public:
-  struct Options : ListOptions {
-    std::string indices_postfix = "_cls_indices";
-    std::optional<int64_t> num_classes;
-    template <class V>
-    void visit(V& v) {
-      ListOptions::visit(v);
-      v("indices_postfix", indices_postfix, "class C of KEY is listed under KEY, this, _ and C");
-      v("num_classes", num_classes, kNumClasses, 1, 1e6);
-      v("max_samples_per_class", config::Unused{{"null"}}, "every voxel is listed");
+  void operator()(Sample& sample) const {
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
+      const Places foreground = foreground_of(sample.stored(key));
+      sample.tensors[key + fg_postfix] = foreground.list();
+      sample.tensors[key + bg_postfix] = allowed(sample, key, foreground.others()).list();
     }
-  };
-  explicit ClassesToIndicesd(const Options& options) : options_(options) {}
-  void apply(Sample& sample, Rng&) const override {
-    for (const std::string& key : options_.keys) {
-      if (options_.skips(sample, key)) continue;
-      const int64_t classes = classes_of(sample, key, options_.num_classes);
+  }
+};
+CYTRA_REGISTER(Transform, PerSample<FgBgToIndicesd>, "FgBgToIndicesd");
+
+struct ClassesToIndicesd : ListOptions {
+  std::string indices_postfix = "_cls_indices";
+  std::optional<int64_t> num_classes;
+  template <class V>
+  void visit(V& v) {
+    ListOptions::visit(v);
+    v("indices_postfix", indices_postfix, "class C of KEY is listed under KEY, this, _ and C");
+    v("num_classes", num_classes, kNumClasses, 1, 1e6);
+    v("max_samples_per_class", config::Unused{{"null"}}, "every voxel is listed");
+  }
+
+  void operator()(Sample& sample) const {
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
+      const int64_t classes = classes_of(sample, key, num_classes);
       for (int64_t c = 0; c < classes; ++c) {
-        const Places places = options_.allowed(sample, key, class_of(sample.stored(key), c));
-        sample.tensors[fmt::format("{}{}_{}", key, options_.indices_postfix, c)] = places.list();
+        const Places places = allowed(sample, key, class_of(sample.stored(key), c));
+        sample.tensors[fmt::format("{}{}_{}", key, indices_postfix, c)] = places.list();
       }
     }
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, ClassesToIndicesd, "ClassesToIndicesd");
+CYTRA_REGISTER(Transform, PerSample<ClassesToIndicesd>, "ClassesToIndicesd");
 
-class RandWeightedCropd final : public Transform {
- public:
-  struct Options : CropOptions {
-    std::string w_key;
-    template <class V>
-    void visit(V& v) {
-      CropOptions::visit(v);
-      v("w_key",
-        w_key,
-        "the key whose first channel weighs the voxels as centres; need not sum to 1",
-        config::required);
-    }
-  };
-  explicit RandWeightedCropd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-  int64_t num_samples() const override { return options_.num_samples; }
+struct RandWeightedCropd : CropOptions {
+  std::string w_key;
+  template <class V>
+  void visit(V& v) {
+    CropOptions::visit(v);
+    v("w_key",
+      w_key,
+      "the key whose first channel weighs the voxels as centres; need not sum to 1",
+      config::required);
+  }
 
-  void apply(Sample& sample, Rng& rng) const override {
-    const at::Tensor weights = sample.at(options_.w_key)[0];
+  void operator()(Sample& sample, Rng& rng) const {
+    const at::Tensor weights = sample.at(w_key)[0];
     const std::vector<int64_t> shape = weights.sizes().vec();
-    const auto size = size_or("RandWeightedCropd: spatial_size", options_.spatial_size, shape);
+    const auto size = size_or("RandWeightedCropd: spatial_size", spatial_size, shape);
     at::Tensor inner = weights;  // the voxels around which a crop is inside the image
     std::vector<int64_t> first;
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -356,13 +318,10 @@ class RandWeightedCropd final : public Transform {
     std::vector<int64_t> center(shape.size());
     for (std::size_t d = shape.size(); d-- > 0; place /= inner_shape[d])
       center[d] = place % inner_shape[d] + first[d];
-    options_.crop_around(sample, center, shape);
+    crop_around(sample, center, shape);
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, RandWeightedCropd, "RandWeightedCropd");
+CYTRA_REGISTER(Transform, PerSample<RandWeightedCropd>, "RandWeightedCropd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

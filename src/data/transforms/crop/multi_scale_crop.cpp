@@ -21,71 +21,61 @@ double floor_divide(double a, double b) {
   return std::round((a - std::fmod(a, b)) / b);
 }
 
-class RandomMultiScaleCropd final : public Transform {
- public:
-  struct Options : KeyOptions {
-    std::vector<int64_t> patch_shape;
-    config::Node scales_dict;
-    int64_t patch_per_image = 1;
-    std::map<std::string, std::vector<double>>
-        scales;  // of scales_dict, per dimension of the patch
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      v("patch_shape",
-        patch_shape,
-        "voxels of the crop at scale 1: (Y,X) or (Z,Y,X)",
-        config::required);
-      v("scales_dict",
-        scales_dict,
-        "key: its size relative to scale 1, one number or one per dimension of patch_shape",
-        config::required);
-      v("patch_per_image", patch_per_image, "crops per image", 1, 1e6);
-      v("selection_fn", config::Unused{{"null"}}, "every crop is kept");
-      v("max_attempts", config::Unused{}, "every crop is kept");
-    }
-    void check() {
-      if (patch_shape.size() != 2 && patch_shape.size() != 3)
-        throw ConfigError("patch_shape: expected 2 or 3 numbers");
-      if (*std::min_element(patch_shape.begin(), patch_shape.end()) < 1)
-        throw ConfigError("patch_shape: expected numbers of at least 1");
-      if (!scales_dict.is_map())
-        throw ConfigError("scales_dict: expected a map of keys to numbers");
-      for (const std::string& key : keys) {
-        const config::Node* scale = scales_dict.find_direct(key);
-        if (scale == nullptr)
-          throw ConfigError(fmt::format("scales_dict: no scale for the key '{}'", key));
-        std::vector<double> numbers = scale->kind == config::Kind::list
-                                          ? scale->as<std::vector<double>>()
-                                          : std::vector<double>{scale->as<double>()};
-        numbers = per_dim("scales_dict", numbers, patch_shape.size());
-        for (std::size_t d = 0; d < numbers.size(); ++d) {
-          // With less than one voxel the crop would be empty.
-          if (!(numbers[d] * static_cast<double>(patch_shape[d]) >= 1)) {
-            throw ConfigError(
-                fmt::format("scales_dict: a scale of {} leaves nothing of patch_shape in '{}'",
-                            numbers[d],
-                            key));
-          }
+struct RandomMultiScaleCropd : KeyOptions {
+  std::vector<int64_t> patch_shape;
+  config::Node scales_dict;
+  int64_t num_samples = 1;
+  std::map<std::string, std::vector<double>> scales;  // of scales_dict, per dimension of the patch
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("patch_shape",
+      patch_shape,
+      "voxels of the crop at scale 1: (Y,X) or (Z,Y,X)",
+      config::required);
+    v("scales_dict",
+      scales_dict,
+      "key: its size relative to scale 1, one number or one per dimension of patch_shape",
+      config::required);
+    v("patch_per_image", num_samples, "crops per image", 1, 1e6);
+    v("selection_fn", config::Unused{{"null"}}, "every crop is kept");
+    v("max_attempts", config::Unused{}, "every crop is kept");
+  }
+  void check() {
+    if (patch_shape.size() != 2 && patch_shape.size() != 3)
+      throw ConfigError("patch_shape: expected 2 or 3 numbers");
+    if (*std::min_element(patch_shape.begin(), patch_shape.end()) < 1)
+      throw ConfigError("patch_shape: expected numbers of at least 1");
+    if (!scales_dict.is_map()) throw ConfigError("scales_dict: expected a map of keys to numbers");
+    for (const std::string& key : keys) {
+      const config::Node* scale = scales_dict.find_direct(key);
+      if (scale == nullptr)
+        throw ConfigError(fmt::format("scales_dict: no scale for the key '{}'", key));
+      std::vector<double> numbers = scale->kind == config::Kind::list
+                                        ? scale->as<std::vector<double>>()
+                                        : std::vector<double>{scale->as<double>()};
+      numbers = per_dim("scales_dict", numbers, patch_shape.size());
+      for (std::size_t d = 0; d < numbers.size(); ++d) {
+        // With less than one voxel the crop would be empty.
+        if (!(numbers[d] * static_cast<double>(patch_shape[d]) >= 1)) {
+          throw ConfigError(fmt::format(
+              "scales_dict: a scale of {} leaves nothing of patch_shape in '{}'", numbers[d], key));
         }
-        scales[key] = numbers;
       }
+      scales[key] = numbers;
     }
-  };
-  explicit RandomMultiScaleCropd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-  int64_t num_samples() const override { return options_.patch_per_image; }
+  }
 
-  void apply(Sample& sample, Rng& rng) const override {
-    const std::size_t dims = options_.patch_shape.size();
+  void operator()(Sample& sample, Rng& rng) const {
+    const std::size_t dims = patch_shape.size();
     std::vector<int64_t> starts(dims, INT64_MAX);  // the number of possible first voxels at scale
                                                    // 1
-    for (const std::string& key : options_.keys) {
-      if (options_.skips(sample, key)) continue;
+    for (const std::string& key : keys) {
+      if (skips(sample, key)) continue;
       const at::Tensor& image = sample.stored(key);
       for (std::size_t d = skipped(image, key, sample.id); d < dims; ++d) {
-        const double scale = options_.scales.at(key)[d];
-        const auto patch = static_cast<double>(options_.patch_shape[d]);
+        const double scale = scales.at(key)[d];
+        const auto patch = static_cast<double>(patch_shape[d]);
         const auto n =
             static_cast<double>(image.size(image.dim() - static_cast<int64_t>(dims - d)));
         const double room = floor_divide(n, scale) - floor_divide(patch, scale);
@@ -110,13 +100,13 @@ class RandomMultiScaleCropd final : public Transform {
     std::vector<double> start;
     for (const int64_t possible : starts)
       start.push_back(static_cast<double>(rng.below(static_cast<uint64_t>(possible))));
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t k, auto& geometry) {
-      const std::string& key = options_.keys[k];
+    move_each(sample, [&](const at::Tensor& image, std::size_t k, auto& geometry) {
+      const std::string& key = keys[k];
       std::vector<int64_t> first, size;
       for (std::size_t d = skipped(image, key, sample.id); d < dims; ++d) {
-        const double scale = options_.scales.at(key)[d];
+        const double scale = scales.at(key)[d];
         first.push_back(static_cast<int64_t>(start[d] * scale));
-        size.push_back(static_cast<int64_t>(static_cast<double>(options_.patch_shape[d]) * scale));
+        size.push_back(static_cast<int64_t>(static_cast<double>(patch_shape[d]) * scale));
       }
       move_voxels(geometry, {}, {first.begin(), first.end()});
       return crop(image, first, size);
@@ -129,16 +119,15 @@ class RandomMultiScaleCropd final : public Transform {
   std::size_t skipped(const at::Tensor& image,
                       const std::string& key,
                       const std::string& id) const {
-    const auto dims = static_cast<int64_t>(options_.patch_shape.size());
+    const auto dims = static_cast<int64_t>(patch_shape.size());
     const int64_t missing = dims - (image.dim() - 1);
     if (missing >= 0 && missing <= 1 && dims - missing >= 2)
       return static_cast<std::size_t>(missing);
     throw DataError(fmt::format(
         "{}: '{}' has {} spatial dimensions, patch_shape {}", id, key, image.dim() - 1, dims));
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, RandomMultiScaleCropd, "RandomMultiScaleCropd");
+CYTRA_REGISTER(Transform, PerSample<RandomMultiScaleCropd>, "RandomMultiScaleCropd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

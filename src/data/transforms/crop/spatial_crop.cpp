@@ -34,92 +34,79 @@ void crop_all(const KeyOptions& options,
   }
 }
 
-class SpatialCropd final : public Transform {
- public:
-  struct Options : KeyOptions {
-    std::vector<int64_t> roi_start, roi_end, roi_center, roi_size;
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      v("roi_start", roi_start, "first voxel, per spatial dimension");
-      v("roi_end", roi_end, "one past the last voxel; clipped to the image");
-      v("roi_center",
-        roi_center,
-        "instead of roi_start and roi_end: the voxel in the middle, with roi_size");
-      v("roi_size", roi_size, "voxels around roi_center; beyond the image: moved into its start");
+struct SpatialCropd : KeyOptions {
+  std::vector<int64_t> roi_start, roi_end, roi_center, roi_size;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("roi_start", roi_start, "first voxel, per spatial dimension");
+    v("roi_end", roi_end, "one past the last voxel; clipped to the image");
+    v("roi_center",
+      roi_center,
+      "instead of roi_start and roi_end: the voxel in the middle, with roi_size");
+    v("roi_size", roi_size, "voxels around roi_center; beyond the image: moved into its start");
+  }
+  void check() {
+    const bool has_bounds = !roi_start.empty() || !roi_end.empty();
+    const bool has_center = !roi_center.empty() || !roi_size.empty();
+    if (has_bounds == has_center)
+      throw ConfigError("expected roi_start and roi_end, or roi_center and roi_size");
+    if (!has_center) return;
+    if (roi_center.size() != roi_size.size())
+      throw ConfigError("roi_center and roi_size: expected a number per spatial dimension");
+    for (std::size_t d = 0; d < roi_size.size(); ++d) {
+      roi_start.push_back(std::max<int64_t>(roi_center[d] - roi_size[d] / 2, 0));
+      roi_end.push_back(roi_start[d] + std::max<int64_t>(roi_size[d], 0));
     }
-    void check() {
-      const bool has_bounds = !roi_start.empty() || !roi_end.empty();
-      const bool has_center = !roi_center.empty() || !roi_size.empty();
-      if (has_bounds == has_center)
-        throw ConfigError("expected roi_start and roi_end, or roi_center and roi_size");
-      if (!has_center) return;
-      if (roi_center.size() != roi_size.size())
-        throw ConfigError("roi_center and roi_size: expected a number per spatial dimension");
-      for (std::size_t d = 0; d < roi_size.size(); ++d) {
-        roi_start.push_back(std::max<int64_t>(roi_center[d] - roi_size[d] / 2, 0));
-        roi_end.push_back(roi_start[d] + std::max<int64_t>(roi_size[d], 0));
-      }
-    }
-  };
-  explicit SpatialCropd(const Options& options) : options_(options) {}
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    const std::vector<int64_t> image = options_.first_size(sample);
+  void operator()(Sample& sample) const {
+    const std::vector<int64_t> image = first_size(sample);
     if (image.empty()) return;
-    if (options_.roi_start.size() != image.size() || options_.roi_end.size() != image.size()) {
+    if (roi_start.size() != image.size() || roi_end.size() != image.size()) {
       throw ConfigError(fmt::format(
           "SpatialCropd: roi_start and roi_end need {} numbers for {}", image.size(), sample.id));
     }
     std::vector<int64_t> start, size;
     for (std::size_t d = 0; d < image.size(); ++d) {
-      start.push_back(std::clamp<int64_t>(options_.roi_start[d], 0, image[d]));
-      size.push_back(std::clamp<int64_t>(options_.roi_end[d], start[d], image[d]) - start[d]);
+      start.push_back(std::clamp<int64_t>(roi_start[d], 0, image[d]));
+      size.push_back(std::clamp<int64_t>(roi_end[d], start[d], image[d]) - start[d]);
       if (size[d] == 0)
         throw DataError(
             fmt::format("{}: SpatialCropd leaves nothing along dimension {}", sample.id, d));
     }
-    crop_all(options_, sample, start, size);
+    crop_all(*this, sample, start, size);
+  }
+};
+CYTRA_REGISTER(Transform, PerSample<SpatialCropd>, "SpatialCropd");
+
+struct RandSpatialCropSamplesd : KeyOptions {
+  std::vector<int64_t> roi_size, max_roi_size;
+  int64_t num_samples = 1;
+  bool random_center = true, random_size = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("roi_size",
+      roi_size,
+      "voxels of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
+      config::required);
+    v("num_samples", num_samples, "crops per image", 1, 1e6);
+    v("random_center", random_center, "false: around the image's centre");
+    v("random_size",
+      random_size,
+      "the size is drawn from roi_size to max_roi_size: pad afterwards, or batches of 1");
+    v("max_roi_size",
+      max_roi_size,
+      "with random_size: the largest crop; default and <= 0: the image's size");
   }
 
- private:
-  Options options_;
-};
-CYTRA_REGISTER(Transform, SpatialCropd, "SpatialCropd");
-
-class RandSpatialCropSamplesd final : public Transform {
- public:
-  struct Options : KeyOptions {
-    std::vector<int64_t> roi_size, max_roi_size;
-    int64_t num_samples = 1;
-    bool random_center = true, random_size = false;
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      v("roi_size",
-        roi_size,
-        "voxels of the crop per spatial dimension; <= 0 or beyond the image: the image's size",
-        config::required);
-      v("num_samples", num_samples, "crops per image", 1, 1e6);
-      v("random_center", random_center, "false: around the image's centre");
-      v("random_size",
-        random_size,
-        "the size is drawn from roi_size to max_roi_size: pad afterwards, or batches of 1");
-      v("max_roi_size",
-        max_roi_size,
-        "with random_size: the largest crop; default and <= 0: the image's size");
-    }
-  };
-  explicit RandSpatialCropSamplesd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-  int64_t num_samples() const override { return options_.num_samples; }
-
-  void apply(Sample& sample, Rng& rng) const override {
-    const std::vector<int64_t> image = options_.first_size(sample);
+  void operator()(Sample& sample, Rng& rng) const {
+    const std::vector<int64_t> image = first_size(sample);
     if (image.empty()) return;
-    std::vector<int64_t> roi = size_of("roi_size", options_.roi_size, image);
-    if (options_.random_size) {
-      const std::vector<int64_t> most = size_of("max_roi_size", options_.max_roi_size, image);
+    std::vector<int64_t> roi = size_of("roi_size", roi_size, image);
+    if (random_size) {
+      const std::vector<int64_t> most = size_of("max_roi_size", max_roi_size, image);
       for (std::size_t d = 0; d < image.size(); ++d) {
         if (roi[d] > most[d])
           throw ConfigError("random crop: max_roi_size is below roi_size, expected at least that");
@@ -128,11 +115,11 @@ class RandSpatialCropSamplesd final : public Transform {
     }
     std::vector<int64_t> start;
     for (std::size_t d = 0; d < image.size(); ++d) {
-      start.push_back(options_.random_center ? static_cast<int64_t>(rng.below(
-                                                   static_cast<uint64_t>(image[d] - roi[d] + 1)))
-                                             : image[d] / 2 - roi[d] / 2);
+      start.push_back(random_center ? static_cast<int64_t>(
+                                          rng.below(static_cast<uint64_t>(image[d] - roi[d] + 1)))
+                                    : image[d] / 2 - roi[d] / 2);
     }
-    crop_all(options_, sample, start, roi);
+    crop_all(*this, sample, start, roi);
   }
 
  private:
@@ -144,9 +131,11 @@ class RandSpatialCropSamplesd final : public Transform {
     for (std::size_t d = 0; d < image.size(); ++d) size[d] = std::min(size[d], image[d]);
     return size;
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, RandSpatialCropSamplesd, "RandSpatialCropSamplesd", "RandSpatialCropd");
+CYTRA_REGISTER(Transform,
+               PerSample<RandSpatialCropSamplesd>,
+               "RandSpatialCropSamplesd",
+               "RandSpatialCropd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

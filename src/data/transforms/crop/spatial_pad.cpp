@@ -63,53 +63,47 @@ struct MethodOptions : PadOptions {
     PadOptions::visit(v);
     v("method", method, "pad on both sides, or at the end only", {"symmetric", "end"});
   }
+  /// Pads every key up to size_of(its own size).
+  template <class F>
+  void pad_to(Sample& sample, const F& size_of) const {
+    pad_all(sample,
+            [&](at::IntArrayRef now) { return widths_to(now, size_of(now), method == "end"); });
+  }
 };
 
-class SpatialPadd final : public Transform {
- public:
-  struct Options : MethodOptions {
-    std::vector<int64_t> spatial_size;
-    template <class V>
-    void visit(V& v) {
-      MethodOptions::visit(v);
-      v("spatial_size",
-        spatial_size,
-        "voxels per spatial dimension to pad up to; <= 0: leave that dimension",
-        config::required);
-    }
-  };
-  explicit SpatialPadd(const Options& options) : options_(options) {}
-
-  void apply(Sample& sample, Rng&) const override {
-    options_.pad_all(sample, [&](at::IntArrayRef now) {
-      const auto size = size_or("SpatialPadd: spatial_size", options_.spatial_size, now);
-      return widths_to(now, size, options_.method == "end");
-    });
+struct SpatialPadd : MethodOptions {
+  std::vector<int64_t> spatial_size;
+  template <class V>
+  void visit(V& v) {
+    MethodOptions::visit(v);
+    v("spatial_size",
+      spatial_size,
+      "voxels per spatial dimension to pad up to; <= 0: leave that dimension",
+      config::required);
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample) const {
+    pad_to(sample, [&](at::IntArrayRef now) {
+      return size_or("SpatialPadd: spatial_size", spatial_size, now);
+    });
+  }
 };
-CYTRA_REGISTER(Transform, SpatialPadd, "SpatialPadd");
+CYTRA_REGISTER(Transform, PerSample<SpatialPadd>, "SpatialPadd");
 
-class BorderPadd final : public Transform {
- public:
-  struct Options : PadOptions {
-    std::vector<int64_t> spatial_border;
-    template <class V>
-    void visit(V& v) {
-      PadOptions::visit(v);
-      v("spatial_border",
-        spatial_border,
-        "voxels to add: one number, one per dimension (both sides), or two (before, after)",
-        config::required);
-    }
-  };
-  explicit BorderPadd(const Options& options) : options_(options) {}
+struct BorderPadd : PadOptions {
+  std::vector<int64_t> spatial_border;
+  template <class V>
+  void visit(V& v) {
+    PadOptions::visit(v);
+    v("spatial_border",
+      spatial_border,
+      "voxels to add: one number, one per dimension (both sides), or two (before, after)",
+      config::required);
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    options_.pad_all(sample, [&](at::IntArrayRef now) {
-      std::vector<int64_t> border = options_.spatial_border;
+  void operator()(Sample& sample) const {
+    pad_all(sample, [&](at::IntArrayRef now) {
+      std::vector<int64_t> border = spatial_border;
       for (int64_t& width : border) width = std::max<int64_t>(width, 0);
       PadWidths widths;
       if (border.size() == 2 * now.size()) {
@@ -122,71 +116,48 @@ class BorderPadd final : public Transform {
       return widths;
     });
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, BorderPadd, "BorderPadd");
+CYTRA_REGISTER(Transform, PerSample<BorderPadd>, "BorderPadd");
 
-class DivisiblePadd final : public Transform {
- public:
-  struct Options : MethodOptions {
-    std::vector<int64_t> k;
-    template <class V>
-    void visit(V& v) {
-      MethodOptions::visit(v);
-      v("k", k, "sizes become multiples of this, per spatial dimension", config::required);
-    }
-  };
-  explicit DivisiblePadd(const Options& options) : options_(options) {}
-
-  void apply(Sample& sample, Rng&) const override {
-    options_.pad_all(sample, [&](at::IntArrayRef now) {
-      const auto size = divisible_size("DivisiblePadd: k", now, options_.k);
-      return widths_to(now, size, options_.method == "end");
-    });
+struct DivisiblePadd : MethodOptions {
+  std::vector<int64_t> k;
+  template <class V>
+  void visit(V& v) {
+    MethodOptions::visit(v);
+    v("k", k, "sizes become multiples of this, per spatial dimension", config::required);
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample) const {
+    pad_to(sample, [&](at::IntArrayRef now) { return divisible_size("DivisiblePadd: k", now, k); });
+  }
 };
-CYTRA_REGISTER(Transform, DivisiblePadd, "DivisiblePadd");
+CYTRA_REGISTER(Transform, PerSample<DivisiblePadd>, "DivisiblePadd");
 
-class ResizeWithPadOrCropd final : public Transform {
- public:
-  struct Options : MethodOptions {
-    std::vector<int64_t> spatial_size;
-    template <class V>
-    void visit(V& v) {
-      MethodOptions::visit(v);
-      v("spatial_size",
-        spatial_size,
-        "voxels per spatial dimension, by a crop of the centre or padding; <= 0: as it is",
-        config::required);
-    }
-  };
-  explicit ResizeWithPadOrCropd(const Options& options) : options_(options) {}
+struct ResizeWithPadOrCropd : MethodOptions {
+  std::vector<int64_t> spatial_size;
+  template <class V>
+  void visit(V& v) {
+    MethodOptions::visit(v);
+    v("spatial_size",
+      spatial_size,
+      "voxels per spatial dimension, by a crop of the centre or padding; <= 0: as it is",
+      config::required);
+  }
 
-  void apply(Sample& sample, Rng&) const override {
+  void operator()(Sample& sample) const {
     const auto size_of = [&](at::IntArrayRef now) {
-      return size_or("ResizeWithPadOrCropd: spatial_size", options_.spatial_size, now);
+      return size_or("ResizeWithPadOrCropd: spatial_size", spatial_size, now);
     };
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t, auto& geometry) {
+    move_each(sample, [&](const at::Tensor& image, std::size_t, auto& geometry) {
       const std::vector<int64_t> size = size_of(image.sizes().slice(1)),
                                  start = center_start(image.sizes().slice(1), size);
       move_voxels(geometry, {}, {start.begin(), start.end()});
       return crop(image, start, size);
     });
-    options_.pad_all(sample, [&](at::IntArrayRef now) {
-      // A size <= 0 means the image's present size.
-      return widths_to(now, size_of(now), options_.method == "end");
-    });
+    pad_to(sample, size_of);  // a size <= 0 means the image's present size
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, ResizeWithPadOrCropd, "ResizeWithPadOrCropd");
+CYTRA_REGISTER(Transform, PerSample<ResizeWithPadOrCropd>, "ResizeWithPadOrCropd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

@@ -76,46 +76,39 @@ double interpolate(const std::vector<double>& x, const std::vector<double>& y, d
   return y[above - 1] + slope * (value - x[above - 1]);
 }
 
-class HistogramNormalized final : public Transform {
- public:
-  struct Options : KeyOptions {
-    int64_t num_bins = 256;
-    double min = 0, max = 255;
-    std::optional<std::string> mask_key;
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      visit_dtype(v);
-      v("num_bins", num_bins, "bins of the histogram", 1, 1e7);
-      v("min", min, "least value of the result");
-      v("max", max, "greatest value of the result");
-      v("mask_key", mask_key, "key of a mask of the image's shape; the histogram is taken there");
-    }
-  };
-  explicit HistogramNormalized(const Options& options) : options_(options) {}
+struct HistogramNormalized : KeyOptions {
+  int64_t num_bins = 256;
+  double min = 0, max = 255;
+  std::optional<std::string> mask_key;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    visit_dtype(v);
+    v("num_bins", num_bins, "bins of the histogram", 1, 1e7);
+    v("min", min, "least value of the result");
+    v("max", max, "greatest value of the result");
+    v("mask_key", mask_key, "key of a mask of the image's shape; the histogram is taken there");
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    options_.for_each(sample, [&](const at::Tensor& image) {
+  void operator()(Sample& sample) const {
+    for_each(sample, [&](const at::Tensor& image) {
       at::Tensor values = image;
-      if (options_.mask_key) {
-        const at::Tensor& mask = sample.at(*options_.mask_key);
+      if (mask_key) {
+        const at::Tensor& mask = sample.at(*mask_key);
         if (mask.sizes() != image.sizes())
-          throw DataError("another shape than '" + *options_.mask_key + "', its mask");
+          throw DataError("another shape than '" + *mask_key + "', its mask");
         values = image.masked_select(mask.ne(0));
       }
       if (values.numel() == 0) throw DataError("no values for a histogram, expected some");
-      const Histogram histogram(values, options_.num_bins);
+      const Histogram histogram(values, num_bins);
       const std::vector<double> x = histogram.centers();
-      const std::vector<double> y = histogram.cumulated(options_.min, options_.max);
+      const std::vector<double> y = histogram.cumulated(min, max);
       return map_values(image,
                         [&](float value) { return static_cast<float>(interpolate(x, y, value)); });
     });
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, HistogramNormalized, "HistogramNormalized");
+CYTRA_REGISTER(Transform, PerSample<HistogramNormalized>, "HistogramNormalized");
 
 struct RandHistogramShiftd : RandKeyOptions {
   std::vector<int64_t> num_control_points{10};

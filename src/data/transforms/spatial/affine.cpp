@@ -12,51 +12,47 @@
 namespace cytra::data::spatial {
 namespace {
 
-class Affined final : public Transform {
- public:
-  struct Options : SampleOptions {
-    std::vector<double> rotate_params, shear_params, translate_params, scale_params;
-    std::vector<std::vector<double>> affine;
-    std::vector<int64_t> spatial_size;
-    bool align_corners = false;
-    std::string rotate_order = "XYZ";
-    template <class V>
-    void visit(V& v) {
-      SampleOptions::visit(v);
-      visit_dtype(v);
-      v("rotate_params",
-        rotate_params,
-        "radians: one number in 2D, in 3D up to three, about each spatial axis");
-      v("shear_params", shear_params, "two factors in 2D, six in 3D");
-      v("translate_params", translate_params, "voxels per spatial dimension");
-      v("scale_params", scale_params, "per spatial dimension; 2 shows twice as much of the image");
-      v("affine", affine, "rows of the matrix instead of those parameters, about the centre");
-      v("spatial_size", spatial_size, "voxels of the result; default and <= 0: the image's");
-      v("align_corners", align_corners, "as torch's grid_sample");
-      v("rotate_order",
-        rotate_order,
-        "3D: the order of the axes (x: the first spatial one); XYZ about the turned axes, xyz "
-        "about the fixed ones");
+struct Affined : SampleOptions {
+  std::vector<double> rotate_params, shear_params, translate_params, scale_params;
+  std::vector<std::vector<double>> affine;
+  std::vector<int64_t> spatial_size;
+  bool align_corners = false;
+  std::string rotate_order = "XYZ";
+  template <class V>
+  void visit(V& v) {
+    SampleOptions::visit(v);
+    visit_dtype(v);
+    v("rotate_params",
+      rotate_params,
+      "radians: one number in 2D, in 3D up to three, about each spatial axis");
+    v("shear_params", shear_params, "two factors in 2D, six in 3D");
+    v("translate_params", translate_params, "voxels per spatial dimension");
+    v("scale_params", scale_params, "per spatial dimension; 2 shows twice as much of the image");
+    v("affine", affine, "rows of the matrix instead of those parameters, about the centre");
+    v("spatial_size", spatial_size, "voxels of the result; default and <= 0: the image's");
+    v("align_corners", align_corners, "as torch's grid_sample");
+    v("rotate_order",
+      rotate_order,
+      "3D: the order of the axes (x: the first spatial one); XYZ about the turned axes, xyz "
+      "about the fixed ones");
+  }
+  void check() const {
+    SampleOptions::check();
+    check_rotate_order("rotate_order", rotate_order, rotate_params.size());
+    for (const auto& row : affine) {
+      const bool square = row.size() == affine.size() || row.size() == affine.size() + 1;
+      if (!square || row.size() < 3 || row.size() > 4)
+        throw ConfigError("affine: expected a 3x3 or 4x4 matrix (the last row may be left out)");
     }
-    void check() const {
-      SampleOptions::check();
-      check_rotate_order("rotate_order", rotate_order, rotate_params.size());
-      for (const auto& row : affine) {
-        const bool square = row.size() == affine.size() || row.size() == affine.size() + 1;
-        if (!square || row.size() < 3 || row.size() > 4)
-          throw ConfigError("affine: expected a 3x3 or 4x4 matrix (the last row may be left out)");
-      }
-    }
-  };
-  explicit Affined(const Options& options) : options_(options) {}
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    const std::vector<int64_t> image = options_.first_size(sample);
+  void operator()(Sample& sample) const {
+    const std::vector<int64_t> image = first_size(sample);
     if (image.empty()) return;
-    const auto size = size_or("Affined: spatial_size", options_.spatial_size, image);
+    const auto size = size_or("Affined: spatial_size", spatial_size, image);
     at::Tensor matrix = this->matrix(static_cast<int64_t>(image.size()));
-    options_.follow(sample, matrix, size);
-    if (options_.align_corners) {
+    follow(sample, matrix, size);
+    if (align_corners) {
       std::vector<double> scale;
       for (const int64_t given : size) {
         const auto n = static_cast<double>(std::max<int64_t>(given, 2));
@@ -67,71 +63,58 @@ class Affined final : public Transform {
       matrix = matrix.matmul(affine_matrix(static_cast<int64_t>(size.size()), stretch));
     }
     const at::Tensor grid = transform_grid(matrix, identity_grid(size));
-    options_.sample_all(sample, grid, at::kFloat, options_.align_corners);
+    sample_all(sample, grid, at::kFloat, align_corners);
   }
 
  private:
   at::Tensor matrix(int64_t dims) const {
-    if (options_.affine.empty()) {
-      return affine_matrix(dims,
-                           {options_.rotate_params,
-                            options_.shear_params,
-                            options_.translate_params,
-                            options_.scale_params},
-                           options_.rotate_order);
+    if (affine.empty()) {
+      return affine_matrix(
+          dims, {rotate_params, shear_params, translate_params, scale_params}, rotate_order);
     }
-    if (static_cast<int64_t>(options_.affine.front().size()) != dims + 1) {
+    if (static_cast<int64_t>(affine.front().size()) != dims + 1) {
       throw ConfigError(fmt::format("Affined: affine has {} columns, expected {} for {}D images",
-                                    options_.affine.front().size(),
+                                    affine.front().size(),
                                     dims + 1,
                                     dims));
     }
     at::Tensor matrix = at::eye(dims + 1, at::kDouble);
     for (int64_t i = 0; i < dims; ++i) {
       for (int64_t j = 0; j <= dims; ++j)
-        matrix[i][j] = options_.affine[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+        matrix[i][j] = affine[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
     }
     return matrix;
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, Affined, "Affined");
+CYTRA_REGISTER(Transform, PerSample<Affined>, "Affined");
 
-class RandAffined final : public Transform {
- public:
-  struct Options : RandAffineOptions {
-    template <class V>
-    void visit(V& v) {
-      RandAffineOptions::visit(v);
-      v("cache_grid", config::Unused{}, "of MONAI");
-    }
-  };
-  explicit RandAffined(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
+struct RandAffined : RandAffineOptions {
+  template <class V>
+  void visit(V& v) {
+    RandAffineOptions::visit(v);
+    v("cache_grid", config::Unused{}, "of MONAI");
+  }
 
-  void apply(Sample& sample, Rng& rng) const override {
-    const bool chosen = rng.uniform() < options_.prob;
-    const std::vector<int64_t> image = options_.first_size(sample);
-    const auto size = size_or("RandAffined: spatial_size", options_.spatial_size, image);
+  void operator()(Sample& sample, Rng& rng) const {
+    const bool chosen = rng.uniform() < prob;
+    const std::vector<int64_t> image = first_size(sample);
+    const auto size = size_or("RandAffined: spatial_size", spatial_size, image);
     if (image.empty() || (!chosen && size == image)) return;
     const auto dims = static_cast<int64_t>(size.size());
     at::Tensor grid = identity_grid(size), matrix = at::eye(dims + 1, at::kDouble);
     if (chosen) {
-      matrix = options_.draw_matrix(dims, rng);
+      matrix = draw_matrix(dims, rng);
       grid = transform_grid(matrix, grid);
     }
-    options_.follow(sample, matrix, size);
-    options_.sample_all(sample, grid, at::kDouble);
+    follow(sample, matrix, size);
+    sample_all(sample, grid, at::kDouble);
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, RandAffined, "RandAffined");
+CYTRA_REGISTER(Transform, PerSample<RandAffined>, "RandAffined");
 
-struct BatchAffine : RandAffined::Options {
+struct BatchAffine : RandAffined {
   void check() const {
-    RandAffined::Options::check();
+    RandAffined::check();
     check_batch();
   }
   at::Tensor draw_one(Rng& rng, at::IntArrayRef image) const {

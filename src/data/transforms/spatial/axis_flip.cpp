@@ -40,18 +40,12 @@ struct FlipOptions : KeyOptions {
   }
 };
 
-class Flipd final : public Transform {
- public:
-  using Options = FlipOptions;
-  explicit Flipd(const Options& options) : options_(options) {}
-  void apply(Sample& sample, Rng&) const override {
-    turn_all(options_, sample, [&](int64_t dims) { return options_.flip(dims); });
+struct Flipd : FlipOptions {
+  void operator()(Sample& sample) const {
+    turn_all(*this, sample, [&](int64_t dims) { return flip(dims); });
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, Flipd, "Flipd");
+CYTRA_REGISTER(Transform, PerSample<Flipd>, "Flipd");
 
 struct PlaneOptions : KeyOptions {
   std::vector<int64_t> spatial_axes{0, 1};
@@ -69,25 +63,19 @@ struct PlaneOptions : KeyOptions {
   }
 };
 
-class Rotate90d final : public Transform {
- public:
-  struct Options : PlaneOptions {
-    int64_t k = 1;
-    template <class V>
-    void visit(V& v) {
-      PlaneOptions::visit(v);
-      v("k", k, "turns by 90 degrees");
-    }
-  };
-  explicit Rotate90d(const Options& options) : options_(options) {}
-  void apply(Sample& sample, Rng&) const override {
-    turn_all(options_, sample, [&](int64_t dims) { return options_.turn(options_.k, dims); });
+struct Rotate90d : PlaneOptions {
+  int64_t k = 1;
+  template <class V>
+  void visit(V& v) {
+    PlaneOptions::visit(v);
+    v("k", k, "turns by 90 degrees");
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample) const {
+    turn_all(*this, sample, [&](int64_t dims) { return turn(k, dims); });
+  }
 };
-CYTRA_REGISTER(Transform, Rotate90d, "Rotate90d");
+CYTRA_REGISTER(Transform, PerSample<Rotate90d>, "Rotate90d");
 
 // The random transforms: draw(rng, dimensions of the first key) gives the turn of an image by its
 // dimensions.

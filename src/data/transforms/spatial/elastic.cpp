@@ -43,84 +43,69 @@ struct ElasticOptions : RandAffineOptions {
   }
 };
 
-class Rand2DElasticd final : public Transform {
- public:
-  struct Options : ElasticOptions {
-    std::vector<double> spacing;
-    template <class V>
-    void visit(V& v) {
-      ElasticOptions::visit(v);
-      v("spacing",
-        spacing,
-        "voxels between the points that move, one or per spatial dimension",
-        config::required);
+struct Rand2DElasticd : ElasticOptions {
+  std::vector<double> spacing;
+  template <class V>
+  void visit(V& v) {
+    ElasticOptions::visit(v);
+    v("spacing",
+      spacing,
+      "voxels between the points that move, one or per spatial dimension",
+      config::required);
+  }
+  void check() const {
+    ElasticOptions::check();
+    for (const double distance : spacing) {
+      if (!(distance >= 1)) throw ConfigError("spacing: expected numbers of at least 1");
     }
-    void check() const {
-      ElasticOptions::check();
-      for (const double distance : spacing) {
-        if (!(distance >= 1)) throw ConfigError("spacing: expected numbers of at least 1");
-      }
-    }
-  };
-  explicit Rand2DElasticd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
+  }
 
-  void apply(Sample& sample, Rng& rng) const override {
-    const bool chosen = rng.uniform() < options_.prob;
-    const std::vector<int64_t> size = options_.size_for(sample, 2, chosen);
+  void operator()(Sample& sample, Rng& rng) const {
+    const bool chosen = rng.uniform() < prob;
+    const std::vector<int64_t> size = size_for(sample, 2, chosen);
     if (size.empty()) return;
     at::Tensor grid;
     if (chosen) {
-      const auto spacing = per_dim("Rand2DElasticd: spacing", options_.spacing, 2);
-      const std::vector<int64_t> points = control_points(size, spacing);
+      const auto distances = per_dim("Rand2DElasticd: spacing", spacing, 2);
+      const std::vector<int64_t> points = control_points(size, distances);
       at::Tensor offset = at::empty({2, points[0], points[1]}, at::kFloat);
       auto* value = offset.mutable_data_ptr<float>();
       for (int64_t i = 0; i < offset.numel(); ++i) value[i] = static_cast<float>(rng.normal());
-      const double magnitude =
-          rng.uniform(options_.magnitude_range[0], options_.magnitude_range[1]);
-      grid = deform_2d(size, spacing, offset * magnitude, options_.draw_matrix(2, rng));
+      const double magnitude = rng.uniform(magnitude_range[0], magnitude_range[1]);
+      grid = deform_2d(size, distances, offset * magnitude, draw_matrix(2, rng));
     } else {
       grid = identity_grid(size);
     }
-    options_.sample_all(sample, grid, at::kDouble);
+    sample_all(sample, grid, at::kDouble);
+  }
+};
+CYTRA_REGISTER(Transform, PerSample<Rand2DElasticd>, "Rand2DElasticd");
+
+struct Rand3DElasticd : ElasticOptions {
+  std::vector<double> sigma_range;
+  template <class V>
+  void visit(V& v) {
+    ElasticOptions::visit(v);
+    v("sigma_range",
+      sigma_range,
+      "[low, high] of the deviation in voxels that smooths the random offsets",
+      config::required);
+  }
+  void check() const {
+    ElasticOptions::check();
+    if (sigma_range.size() != 2 || sigma_range[0] < 0 || sigma_range[1] < sigma_range[0])
+      throw ConfigError("sigma_range: expected [low, high], both at least 0");
   }
 
- private:
-  Options options_;
-};
-CYTRA_REGISTER(Transform, Rand2DElasticd, "Rand2DElasticd");
-
-class Rand3DElasticd final : public Transform {
- public:
-  struct Options : ElasticOptions {
-    std::vector<double> sigma_range;
-    template <class V>
-    void visit(V& v) {
-      ElasticOptions::visit(v);
-      v("sigma_range",
-        sigma_range,
-        "[low, high] of the deviation in voxels that smooths the random offsets",
-        config::required);
-    }
-    void check() const {
-      ElasticOptions::check();
-      if (sigma_range.size() != 2 || sigma_range[0] < 0 || sigma_range[1] < sigma_range[0])
-        throw ConfigError("sigma_range: expected [low, high], both at least 0");
-    }
-  };
-  explicit Rand3DElasticd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-
-  void apply(Sample& sample, Rng& rng) const override {
-    const bool chosen = rng.uniform() < options_.prob;
-    const std::vector<int64_t> size = options_.size_for(sample, 3, chosen);
+  void operator()(Sample& sample, Rng& rng) const {
+    const bool chosen = rng.uniform() < prob;
+    const std::vector<int64_t> size = size_for(sample, 3, chosen);
     if (size.empty()) return;
     at::Tensor grid;
     if (chosen) {
-      const double magnitude =
-          rng.uniform(options_.magnitude_range[0], options_.magnitude_range[1]);
-      const double sigma = rng.uniform(options_.sigma_range[0], options_.sigma_range[1]);
-      const at::Tensor matrix = options_.draw_matrix(3, rng);
+      const double magnitude = rng.uniform(magnitude_range[0], magnitude_range[1]);
+      const double sigma = rng.uniform(sigma_range[0], sigma_range[1]);
+      const at::Tensor matrix = draw_matrix(3, rng);
       at::Tensor offset = at::empty({3, size[0], size[1], size[2]}, at::kFloat);
       auto* value = offset.mutable_data_ptr<float>();
       for (int64_t i = 0; i < offset.numel(); ++i)
@@ -129,13 +114,10 @@ class Rand3DElasticd final : public Transform {
     } else {
       grid = identity_grid(size);
     }
-    options_.sample_all(sample, grid, at::kDouble);
+    sample_all(sample, grid, at::kDouble);
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, Rand3DElasticd, "Rand3DElasticd");
+CYTRA_REGISTER(Transform, PerSample<Rand3DElasticd>, "Rand3DElasticd");
 
 /// The numbers that one sample of a batch draws.
 struct Drawn {
@@ -176,7 +158,7 @@ struct BatchElastic : T {
   }
 };
 
-struct BatchElastic2D : BatchElastic<Rand2DElasticd::Options> {
+struct BatchElastic2D : BatchElastic<Rand2DElasticd> {
   Drawn draw_one(Rng& rng, at::IntArrayRef image) const {
     check_dims(image.size() - 1, 2);
     Drawn drawn{};
@@ -214,7 +196,7 @@ struct BatchElastic2D : BatchElastic<Rand2DElasticd::Options> {
 };
 CYTRA_REGISTER(BatchTransform, PerBatch<BatchElastic2D>, "Rand2DElasticd");
 
-struct BatchElastic3D : BatchElastic<Rand3DElasticd::Options> {
+struct BatchElastic3D : BatchElastic<Rand3DElasticd> {
   Drawn draw_one(Rng& rng, at::IntArrayRef image) const {
     check_dims(image.size() - 1, 3);
     Drawn drawn{};

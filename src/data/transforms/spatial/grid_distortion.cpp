@@ -15,99 +15,83 @@ namespace {
 constexpr const char* kCells = "cells per spatial dimension, one or one per dimension";
 using Steps = std::vector<std::vector<double>>;
 
-class GridDistortiond final : public Transform {
- public:
-  struct Options : SampleOptions {
-    Options() : SampleOptions("border") {}
-    std::vector<int64_t> num_cells;
-    Steps distort_steps;
-    template <class V>
-    void visit(V& v) {
-      SampleOptions::visit(v);
-      v("num_cells", num_cells, kCells, config::required);
-      v("distort_steps",
-        distort_steps,
-        "per spatial dimension the factors of the cells' lengths, num_cells + 1 of them",
-        config::required);
+struct GridDistortiond : SampleOptions {
+  GridDistortiond() : SampleOptions("border") {}
+  std::vector<int64_t> num_cells;
+  Steps distort_steps;
+  template <class V>
+  void visit(V& v) {
+    SampleOptions::visit(v);
+    v("num_cells", num_cells, kCells, config::required);
+    v("distort_steps",
+      distort_steps,
+      "per spatial dimension the factors of the cells' lengths, num_cells + 1 of them",
+      config::required);
+  }
+  void check() const {
+    SampleOptions::check();
+    for (std::size_t d = 0; d < distort_steps.size(); ++d) {
+      if (num_cells.size() > 1 && num_cells.size() != distort_steps.size())
+        throw ConfigError("num_cells: expected one number, or as many as distort_steps has lists");
+      const int64_t cells = of_key(num_cells, d);
+      if (cells < 1) throw ConfigError("num_cells: expected numbers of at least 1");
+      if (static_cast<int64_t>(distort_steps[d].size()) <= cells)
+        throw ConfigError("distort_steps: expected num_cells + 1 factors per spatial dimension");
     }
-    void check() const {
-      SampleOptions::check();
-      for (std::size_t d = 0; d < distort_steps.size(); ++d) {
-        if (num_cells.size() > 1 && num_cells.size() != distort_steps.size())
-          throw ConfigError(
-              "num_cells: expected one number, or as many as distort_steps has lists");
-        const int64_t cells = of_key(num_cells, d);
-        if (cells < 1) throw ConfigError("num_cells: expected numbers of at least 1");
-        if (static_cast<int64_t>(distort_steps[d].size()) <= cells)
-          throw ConfigError("distort_steps: expected num_cells + 1 factors per spatial dimension");
-      }
-    }
-  };
-  explicit GridDistortiond(const Options& options) : options_(options) {}
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    const std::vector<int64_t> size = options_.first_size(sample);
+  void operator()(Sample& sample) const {
+    const std::vector<int64_t> size = first_size(sample);
     if (size.empty()) return;
-    if (options_.distort_steps.size() != size.size()) {
+    if (distort_steps.size() != size.size()) {
       throw ConfigError(
           fmt::format("GridDistortiond: distort_steps has {} lists, {} has {} spatial dimensions",
-                      options_.distort_steps.size(),
+                      distort_steps.size(),
                       sample.id,
                       size.size()));
     }
-    const auto cells = per_dim("GridDistortiond: num_cells", options_.num_cells, size.size());
-    options_.sample_all(sample, distort_cells(size, cells, options_.distort_steps), at::kDouble);
+    const auto cells = per_dim("GridDistortiond: num_cells", num_cells, size.size());
+    sample_all(sample, distort_cells(size, cells, distort_steps), at::kDouble);
+  }
+};
+CYTRA_REGISTER(Transform, PerSample<GridDistortiond>, "GridDistortiond");
+
+struct RandGridDistortiond : SampleOptions {
+  RandGridDistortiond() : SampleOptions("border") {}
+  std::vector<int64_t> num_cells{5};
+  double prob = 0.1;
+  std::vector<double> distort_limit{-0.03, 0.03};
+  template <class V>
+  void visit(V& v) {
+    SampleOptions::visit(v);
+    v("num_cells", num_cells, kCells, 1, 1e6);
+    v("prob", prob, "probability of the transform", 0, 1);
+    v("distort_limit",
+      distort_limit,
+      "[low, high], or a for [-a, a]: what is added to 1 for the factor of a cell's length");
+  }
+  void check() const {
+    SampleOptions::check();
+    if (num_cells.empty()) throw ConfigError("num_cells: expected a number");
+    check_range("distort_limit", distort_limit, true);
   }
 
- private:
-  Options options_;
-};
-CYTRA_REGISTER(Transform, GridDistortiond, "GridDistortiond");
-
-class RandGridDistortiond final : public Transform {
- public:
-  struct Options : SampleOptions {
-    Options() : SampleOptions("border") {}
-    std::vector<int64_t> num_cells{5};
-    double prob = 0.1;
-    std::vector<double> distort_limit{-0.03, 0.03};
-    template <class V>
-    void visit(V& v) {
-      SampleOptions::visit(v);
-      v("num_cells", num_cells, kCells, 1, 1e6);
-      v("prob", prob, "probability of the transform", 0, 1);
-      v("distort_limit",
-        distort_limit,
-        "[low, high], or a for [-a, a]: what is added to 1 for the factor of a cell's length");
-    }
-    void check() const {
-      SampleOptions::check();
-      if (num_cells.empty()) throw ConfigError("num_cells: expected a number");
-      check_range("distort_limit", distort_limit, true);
-    }
-  };
-  explicit RandGridDistortiond(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-
-  void apply(Sample& sample, Rng& rng) const override {
-    if (rng.uniform() >= options_.prob) return;
-    const std::vector<int64_t> size = options_.first_size(sample);
+  void operator()(Sample& sample, Rng& rng) const {
+    if (rng.uniform() >= prob) return;
+    const std::vector<int64_t> size = first_size(sample);
     if (size.empty()) return;
-    const auto cells = per_dim("RandGridDistortiond: num_cells", options_.num_cells, size.size());
-    const Range limit(options_.distort_limit, -options_.distort_limit[0]);
+    const auto cells = per_dim("RandGridDistortiond: num_cells", num_cells, size.size());
+    const Range limit(distort_limit, -distort_limit[0]);
     Steps steps;
     for (const int64_t count : cells) {
       std::vector<double> factors = limit.draw(rng, count + 1);
       for (double& factor : factors) ++factor;
       steps.push_back(std::move(factors));
     }
-    options_.sample_all(sample, distort_cells(size, cells, steps), at::kDouble);
+    sample_all(sample, distort_cells(size, cells, steps), at::kDouble);
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, RandGridDistortiond, "RandGridDistortiond");
+CYTRA_REGISTER(Transform, PerSample<RandGridDistortiond>, "RandGridDistortiond");
 
 }  // namespace
 }  // namespace cytra::data::spatial

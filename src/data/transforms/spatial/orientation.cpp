@@ -12,37 +12,32 @@
 namespace cytra::data::spatial {
 namespace {
 
-class Orientationd final : public Transform {
- public:
-  struct Options : KeyOptions {
-    std::string axcodes;
-    bool as_closest_canonical = false;
-    template <class V>
-    void visit(V& v) {
-      KeyOptions::visit(v);
-      v("axcodes",
-        axcodes,
-        "where x, y and z (in this order, as nibabel names a file's axes) go: of L or R, P or A, I "
-        "or S, e.g. RAS");
-      v("as_closest_canonical", as_closest_canonical, "RAS, whatever axcodes says");
-      v("labels", config::Unused{{"null"}}, "the letters are L R P A I S");
-    }
-    void check() {
-      if (as_closest_canonical) axcodes = "RAS";
-      std::string pairs;
-      for (const char code : axcodes)
-        pairs += code == 'R' || code == 'L' ? 'r' : code == 'A' || code == 'P' ? 'a' : code;
-      for (char& code : pairs) code = code == 'I' || code == 'S' ? 's' : code;
-      std::sort(pairs.begin(), pairs.end());
-      if (pairs != "ars")
-        throw ConfigError(
-            "axcodes: expected one of L, R, one of P, A and one of I, S, such as RAS");
-    }
-  };
-  explicit Orientationd(const Options& options) : options_(options) {}
+struct Orientationd : KeyOptions {
+  std::string axcodes;
+  bool as_closest_canonical = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("axcodes",
+      axcodes,
+      "where x, y and z (in this order, as nibabel names a file's axes) go: of L or R, P or A, I "
+      "or S, e.g. RAS");
+    v("as_closest_canonical", as_closest_canonical, "RAS, whatever axcodes says");
+    v("labels", config::Unused{{"null"}}, "the letters are L R P A I S");
+  }
+  void check() {
+    if (as_closest_canonical) axcodes = "RAS";
+    std::string pairs;
+    for (const char code : axcodes)
+      pairs += code == 'R' || code == 'L' ? 'r' : code == 'A' || code == 'P' ? 'a' : code;
+    for (char& code : pairs) code = code == 'I' || code == 'S' ? 's' : code;
+    std::sort(pairs.begin(), pairs.end());
+    if (pairs != "ars")
+      throw ConfigError("axcodes: expected one of L, R, one of P, A and one of I, S, such as RAS");
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    options_.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
+  void operator()(Sample& sample) const {
+    move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
       if (image.dim() != 4)
         throw DataError(
             fmt::format("{} spatial dimensions, Orientationd is for volumes", image.dim() - 1));
@@ -59,7 +54,7 @@ class Orientationd final : public Transform {
   Turn turn_of(const std::vector<std::pair<int64_t, bool>>& axes) const {
     Turn turn = mirror("Orientationd", {}, 3);
     for (std::size_t d = 0; d < 3; ++d) {
-      const char code = options_.axcodes[2 - d];  // of (z,y,x)
+      const char code = axcodes[2 - d];  // of (z,y,x)
       const int64_t world = code == 'R' || code == 'L' ? 0 : code == 'A' || code == 'P' ? 1 : 2;
       const bool against = code == 'L' || code == 'P' || code == 'I';
       std::size_t source = 0;
@@ -69,9 +64,8 @@ class Orientationd final : public Transform {
     }
     return turn;
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, Orientationd, "Orientationd");
+CYTRA_REGISTER(Transform, PerSample<Orientationd>, "Orientationd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

@@ -11,55 +11,47 @@
 namespace cytra::data::spatial {
 namespace {
 
-class ResampleToMatchd final : public Transform {
- public:
-  struct Options : SampleOptions {
-    Options() : SampleOptions("border", /*splines=*/true) {}
-    std::string key_dst;
-    std::vector<bool> align_corners{false};
-    template <class V>
-    void visit(V& v) {
-      SampleOptions::visit(v);
-      v("key_dst", key_dst, "key of the image whose voxel grid all others get", config::required);
-      v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
-      v("dtype",
-        config::Unused{{"float64", "np.float64", "numpy.float64", "torch.float64"}},
-        "computed in float64");
-    }
-    void check() const {
-      SampleOptions::check();
-      check_per_key("align_corners", align_corners, *this);
-    }
-  };
-  explicit ResampleToMatchd(const Options& options) : options_(options) {}
-
-  void apply(Sample& sample, Rng&) const override {
-    const std::string& target = options_.key_dst;
-    if (!sample.has(target) && options_.allow_missing_keys) return;
-    const std::vector<int64_t> size = sample.size(target);
-    const io::Geometry wanted = sample.geometries[target];
-    options_.for_each(
-        sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
-          if (options_.keys[key] == target) return image;
-          if (image.dim() - 1 != static_cast<int64_t>(size.size())) {
-            throw DataError(fmt::format(
-                "{} spatial dimensions, '{}' has {}", image.dim() - 1, target, size.size()));
-          }
-          const io::Geometry given = std::exchange(geometry, wanted);
-          return resample_onto(image,
-                               given,
-                               wanted,
-                               size,
-                               of_key(options_.mode, key),
-                               of_key(options_.padding_mode, key),
-                               of_key(options_.align_corners, key));
-        });
+struct ResampleToMatchd : SampleOptions {
+  ResampleToMatchd() : SampleOptions("border", /*splines=*/true) {}
+  std::string key_dst;
+  std::vector<bool> align_corners{false};
+  template <class V>
+  void visit(V& v) {
+    SampleOptions::visit(v);
+    v("key_dst", key_dst, "key of the image whose voxel grid all others get", config::required);
+    v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
+    v("dtype",
+      config::Unused{{"float64", "np.float64", "numpy.float64", "torch.float64"}},
+      "computed in float64");
+  }
+  void check() const {
+    SampleOptions::check();
+    check_per_key("align_corners", align_corners, *this);
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample) const {
+    const std::string& target = key_dst;
+    if (!sample.has(target) && allow_missing_keys) return;
+    const std::vector<int64_t> size = sample.size(target);
+    const io::Geometry wanted = sample.geometries[target];
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
+      if (keys[key] == target) return image;
+      if (image.dim() - 1 != static_cast<int64_t>(size.size())) {
+        throw DataError(fmt::format(
+            "{} spatial dimensions, '{}' has {}", image.dim() - 1, target, size.size()));
+      }
+      const io::Geometry given = std::exchange(geometry, wanted);
+      return resample_onto(image,
+                           given,
+                           wanted,
+                           size,
+                           of_key(mode, key),
+                           of_key(padding_mode, key),
+                           of_key(align_corners, key));
+    });
+  }
 };
-CYTRA_REGISTER(Transform, ResampleToMatchd, "ResampleToMatchd");
+CYTRA_REGISTER(Transform, PerSample<ResampleToMatchd>, "ResampleToMatchd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

@@ -67,61 +67,56 @@ Sizes scaled(at::IntArrayRef now, int64_t wanted, int64_t extreme) {
   return size;
 }
 
-class Resized final : public Transform {
- public:
-  struct Options : InterpolationOptions {
-    Sizes spatial_size;
-    std::string size_mode = "all";
-    std::vector<bool> anti_aliasing{false};
-    std::vector<std::vector<double>> anti_aliasing_sigma;
-    template <class V>
-    void visit(V& v) {
-      InterpolationOptions::visit(v);
-      v("spatial_size",
-        spatial_size,
-        "voxels per spatial dimension; <= 0: the image's; longest: of the longest dimension",
-        config::required);
-      v("size_mode",
-        size_mode,
-        "longest: spatial_size is the longest dimension, the others follow",
-        {"all", "longest"});
-      v("anti_aliasing", anti_aliasing, "smooth before making smaller; or one per key");
-      v("anti_aliasing_sigma",
-        anti_aliasing_sigma,
-        "deviation in voxels of that, a number or one per dimension for each key; default: "
-        "(factor - 1) / 2");
-    }
-    void check() {
-      InterpolationOptions::check();
-      check_per_key("anti_aliasing", anti_aliasing, *this);
-      if (!anti_aliasing_sigma.empty())
-        check_per_key("anti_aliasing_sigma", anti_aliasing_sigma, *this);
-      if (size_mode == "longest" && (spatial_size.size() != 1 || spatial_size[0] < 1))
-        throw ConfigError("spatial_size: expected one number above 0 with size_mode longest");
-    }
-  };
-  explicit Resized(const Options& options) : options_(options) {}
+struct Resized : InterpolationOptions {
+  Sizes spatial_size;
+  std::string size_mode = "all";
+  std::vector<bool> anti_aliasing{false};
+  std::vector<std::vector<double>> anti_aliasing_sigma;
+  template <class V>
+  void visit(V& v) {
+    InterpolationOptions::visit(v);
+    v("spatial_size",
+      spatial_size,
+      "voxels per spatial dimension; <= 0: the image's; longest: of the longest dimension",
+      config::required);
+    v("size_mode",
+      size_mode,
+      "longest: spatial_size is the longest dimension, the others follow",
+      {"all", "longest"});
+    v("anti_aliasing", anti_aliasing, "smooth before making smaller; or one per key");
+    v("anti_aliasing_sigma",
+      anti_aliasing_sigma,
+      "deviation in voxels of that, a number or one per dimension for each key; default: "
+      "(factor - 1) / 2");
+  }
+  void check() {
+    InterpolationOptions::check();
+    check_per_key("anti_aliasing", anti_aliasing, *this);
+    if (!anti_aliasing_sigma.empty())
+      check_per_key("anti_aliasing_sigma", anti_aliasing_sigma, *this);
+    if (size_mode == "longest" && (spatial_size.size() != 1 || spatial_size[0] < 1))
+      throw ConfigError("spatial_size: expected one number above 0 with size_mode longest");
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
+  void operator()(Sample& sample) const {
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const Sizes size = target(image.sizes().slice(1));
       if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
-      options_.follow(geometry, image.sizes().slice(1), size, key);
-      return options_.to_size(smooth(image, size, key), size, key);
+      follow(geometry, image.sizes().slice(1), size, key);
+      return to_size(smooth(image, size, key), size, key);
     });
   }
 
  private:
   Sizes target(at::IntArrayRef now) const {
-    if (options_.size_mode == "all")
-      return size_or("Resized: spatial_size", options_.spatial_size, now);
-    return scaled(now, options_.spatial_size[0], *std::max_element(now.begin(), now.end()));
+    if (size_mode == "all") return size_or("Resized: spatial_size", spatial_size, now);
+    return scaled(now, spatial_size[0], *std::max_element(now.begin(), now.end()));
   }
   at::Tensor smooth(const at::Tensor& image, const Sizes& size, std::size_t key) const {
-    if (!of_key(options_.anti_aliasing, key)) return image;
+    if (!of_key(anti_aliasing, key)) return image;
     std::vector<double> sigma(size.size(), 0);
     std::vector<double> given;
-    if (!options_.anti_aliasing_sigma.empty()) given = of_key(options_.anti_aliasing_sigma, key);
+    if (!anti_aliasing_sigma.empty()) given = of_key(anti_aliasing_sigma, key);
     if (!given.empty()) given = per_dim("Resized: anti_aliasing_sigma", given, size.size());
     for (std::size_t d = 0; d < size.size(); ++d) {
       const auto now = static_cast<double>(image.size(static_cast<int64_t>(d) + 1));
@@ -130,35 +125,27 @@ class Resized final : public Transform {
     }
     return gaussian_filter(image, sigma, "erf");
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, Resized, "Resized");
+CYTRA_REGISTER(Transform, PerSample<Resized>, "Resized");
 
-class SmallestMaxSized final : public Transform {
- public:
-  struct Options : InterpolationOptions {
-    int64_t max_size = 1024;
-    template <class V>
-    void visit(V& v) {
-      InterpolationOptions::visit(v);
-      v("max_size", max_size, "voxels of the shortest dimension, the others follow", 1, 1e9);
-    }
-  };
-  explicit SmallestMaxSized(const Options& options) : options_(options) {}
-
-  void apply(Sample& sample, Rng&) const override {
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
-      const at::IntArrayRef now = image.sizes().slice(1);
-      const Sizes size = scaled(now, options_.max_size, *std::min_element(now.begin(), now.end()));
-      options_.follow(geometry, now, size, key);
-      return options_.to_size(image, size, key);
-    });
+struct SmallestMaxSized : InterpolationOptions {
+  int64_t max_size = 1024;
+  template <class V>
+  void visit(V& v) {
+    InterpolationOptions::visit(v);
+    v("max_size", max_size, "voxels of the shortest dimension, the others follow", 1, 1e9);
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample) const {
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
+      const at::IntArrayRef now = image.sizes().slice(1);
+      const Sizes size = scaled(now, max_size, *std::min_element(now.begin(), now.end()));
+      follow(geometry, now, size, key);
+      return to_size(image, size, key);
+    });
+  }
 };
-CYTRA_REGISTER(Transform, SmallestMaxSized, "SmallestMaxSized", "SmallestMaxSize");
+CYTRA_REGISTER(Transform, PerSample<SmallestMaxSized>, "SmallestMaxSized", "SmallestMaxSize");
 
 struct ZoomOptions : InterpolationOptions {
   bool keep_size = true;
@@ -206,75 +193,60 @@ struct ZoomOptions : InterpolationOptions {
   }
 };
 
-class Zoomd final : public Transform {
- public:
-  struct Options : ZoomOptions {
-    std::vector<double> zoom_factors;
-    template <class V>
-    void visit(V& v) {
-      ZoomOptions::visit(v);
-      v("zoom",
-        zoom_factors,
-        "2: twice as many voxels, of half the size; one, or one per spatial dimension",
-        config::required);
+struct Zoomd : ZoomOptions {
+  std::vector<double> zoom_factors;
+  template <class V>
+  void visit(V& v) {
+    ZoomOptions::visit(v);
+    v("zoom",
+      zoom_factors,
+      "2: twice as many voxels, of half the size; one, or one per spatial dimension",
+      config::required);
+  }
+  void check() {
+    ZoomOptions::check();
+    for (const double factor : zoom_factors) {
+      if (!(factor > 0)) throw ConfigError("zoom: expected numbers above 0");
     }
-    void check() {
-      ZoomOptions::check();
-      for (const double factor : zoom_factors) {
-        if (!(factor > 0)) throw ConfigError("zoom: expected numbers above 0");
-      }
-    }
-  };
-  explicit Zoomd(const Options& options) : options_(options) {}
-
-  void apply(Sample& sample, Rng&) const override { options_.zoom(sample, options_.zoom_factors); }
-
- private:
-  Options options_;
-};
-CYTRA_REGISTER(Transform, Zoomd, "Zoomd");
-
-class RandZoomd final : public Transform {
- public:
-  struct Options : ZoomOptions {
-    double prob = 0.1;
-    std::vector<double> min_zoom{0.9}, max_zoom{1.1};
-    template <class V>
-    void visit(V& v) {
-      ZoomOptions::visit(v);
-      v("prob", prob, "probability of a zoom", 0, 1);
-      v("min_zoom", min_zoom, "smallest factor; one, or one per spatial dimension");
-      v("max_zoom", max_zoom, "largest factor; as many numbers as min_zoom");
-    }
-    void check() {
-      ZoomOptions::check();
-      if (min_zoom.empty() || min_zoom.size() != max_zoom.size())
-        throw ConfigError("min_zoom and max_zoom need equally many numbers");
-      for (std::size_t d = 0; d < min_zoom.size(); ++d) {
-        if (!(min_zoom[d] > 0) || !(max_zoom[d] >= min_zoom[d]))
-          throw ConfigError("min_zoom must be above 0 and at most max_zoom");
-      }
-    }
-  };
-  explicit RandZoomd(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
-
-  void apply(Sample& sample, Rng& rng) const override {
-    if (rng.uniform() >= options_.prob) return;
-    std::vector<double> factors;
-    for (std::size_t d = 0; d < options_.min_zoom.size(); ++d)
-      factors.push_back(rng.uniform(options_.min_zoom[d], options_.max_zoom[d]));
-    // Like in the source, the first of two numbers for a volume is for all dimensions except the
-    // last.
-    if (factors.size() == 2 && options_.first_size(sample).size() == 3)
-      factors.insert(factors.begin(), factors[0]);
-    options_.zoom(sample, factors);
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample) const { zoom(sample, zoom_factors); }
 };
-CYTRA_REGISTER(Transform, RandZoomd, "RandZoomd");
+CYTRA_REGISTER(Transform, PerSample<Zoomd>, "Zoomd");
+
+struct RandZoomd : ZoomOptions {
+  double prob = 0.1;
+  std::vector<double> min_zoom{0.9}, max_zoom{1.1};
+  template <class V>
+  void visit(V& v) {
+    ZoomOptions::visit(v);
+    v("prob", prob, "probability of a zoom", 0, 1);
+    v("min_zoom", min_zoom, "smallest factor; one, or one per spatial dimension");
+    v("max_zoom", max_zoom, "largest factor; as many numbers as min_zoom");
+  }
+  void check() {
+    ZoomOptions::check();
+    if (min_zoom.empty() || min_zoom.size() != max_zoom.size())
+      throw ConfigError("min_zoom and max_zoom need equally many numbers");
+    for (std::size_t d = 0; d < min_zoom.size(); ++d) {
+      if (!(min_zoom[d] > 0) || !(max_zoom[d] >= min_zoom[d]))
+        throw ConfigError("min_zoom must be above 0 and at most max_zoom");
+    }
+  }
+
+  void operator()(Sample& sample, Rng& rng) const {
+    if (rng.uniform() >= prob) return;
+    std::vector<double> factors;
+    for (std::size_t d = 0; d < min_zoom.size(); ++d)
+      factors.push_back(rng.uniform(min_zoom[d], max_zoom[d]));
+    // Like in the source, the first of two numbers for a volume is for all dimensions except the
+    // last.
+    if (factors.size() == 2 && first_size(sample).size() == 3)
+      factors.insert(factors.begin(), factors[0]);
+    zoom(sample, factors);
+  }
+};
+CYTRA_REGISTER(Transform, PerSample<RandZoomd>, "RandZoomd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

@@ -74,78 +74,61 @@ struct RotateOptions : KeyOptions {
   }
 };
 
-class Rotated final : public Transform {
- public:
-  struct Options : RotateOptions {
-    std::vector<double> angle;
-    std::string rotate_order = "XYZ";
-    template <class V>
-    void visit(V& v) {
-      RotateOptions::visit(v);
-      v("angle",
-        angle,
-        "radians: one number in 2D, in 3D one about each spatial axis",
-        config::required);
-      v("rotate_order",
-        rotate_order,
-        "3D: the order of the axes (x: the first spatial one); XYZ about the turned axes, xyz "
-        "about the fixed ones");
-    }
-    void check() const {
-      RotateOptions::check();
-      check_rotate_order("rotate_order", rotate_order, angle.size());
-    }
-  };
-  explicit Rotated(const Options& options) : options_(options) {}
-
-  void apply(Sample& sample, Rng&) const override {
-    options_.rotate_all(sample, options_.angle, options_.rotate_order);
+struct Rotated : RotateOptions {
+  std::vector<double> angle;
+  std::string rotate_order = "XYZ";
+  template <class V>
+  void visit(V& v) {
+    RotateOptions::visit(v);
+    v("angle",
+      angle,
+      "radians: one number in 2D, in 3D one about each spatial axis",
+      config::required);
+    v("rotate_order",
+      rotate_order,
+      "3D: the order of the axes (x: the first spatial one); XYZ about the turned axes, xyz "
+      "about the fixed ones");
+  }
+  void check() const {
+    RotateOptions::check();
+    check_rotate_order("rotate_order", rotate_order, angle.size());
   }
 
- private:
-  Options options_;
+  void operator()(Sample& sample) const { rotate_all(sample, angle, rotate_order); }
 };
-CYTRA_REGISTER(Transform, Rotated, "Rotated");
+CYTRA_REGISTER(Transform, PerSample<Rotated>, "Rotated");
 
-class RandRotated final : public Transform {
- public:
-  struct Options : RotateOptions {
-    std::vector<double> range_x{0}, range_y{0}, range_z{0};
-    double prob = 0.1;
-    template <class V>
-    void visit(V& v) {
-      RotateOptions::visit(v);
-      v("prob", prob, "probability of a rotation", 0, 1);
-      v("range_x",
-        range_x,
-        "radians, [low, high] or a for [-a, a]: the turn in 2D, in 3D about the first spatial "
-        "axis");
-      v("range_y", range_y, "radians, likewise: 3D, about the second axis");
-      v("range_z", range_z, "radians, likewise: 3D, about the third axis");
-    }
-    void check() const {
-      RotateOptions::check();
-      check_range("range_x", range_x, true);
-      check_range("range_y", range_y, true);
-      check_range("range_z", range_z, true);
-    }
-  };
-  explicit RandRotated(const Options& options) : options_(options) {}
-  bool is_random() const override { return true; }
+struct RandRotated : RotateOptions {
+  std::vector<double> range_x{0}, range_y{0}, range_z{0};
+  double prob = 0.1;
+  template <class V>
+  void visit(V& v) {
+    RotateOptions::visit(v);
+    v("prob", prob, "probability of a rotation", 0, 1);
+    v("range_x",
+      range_x,
+      "radians, [low, high] or a for [-a, a]: the turn in 2D, in 3D about the first spatial "
+      "axis");
+    v("range_y", range_y, "radians, likewise: 3D, about the second axis");
+    v("range_z", range_z, "radians, likewise: 3D, about the third axis");
+  }
+  void check() const {
+    RotateOptions::check();
+    check_range("range_x", range_x, true);
+    check_range("range_y", range_y, true);
+    check_range("range_z", range_z, true);
+  }
 
-  void apply(Sample& sample, Rng& rng) const override {
-    if (rng.uniform() >= options_.prob) return;
+  void operator()(Sample& sample, Rng& rng) const {
+    if (rng.uniform() >= prob) return;
     std::vector<double> angles;
-    for (const auto* range : {&options_.range_x, &options_.range_y, &options_.range_z})
+    for (const auto* range : {&range_x, &range_y, &range_z})
       angles.push_back(Range(*range, -range->front()).draw(rng));
-    if (options_.first_size(sample).size() == 2) angles.resize(1);
-    options_.rotate_all(sample, angles, "XYZ");
+    if (first_size(sample).size() == 2) angles.resize(1);
+    rotate_all(sample, angles, "XYZ");
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Transform, RandRotated, "RandRotated");
+CYTRA_REGISTER(Transform, PerSample<RandRotated>, "RandRotated");
 
 }  // namespace
 }  // namespace cytra::data::spatial

@@ -12,61 +12,55 @@
 namespace cytra::data::spatial {
 namespace {
 
-class Spacingd final : public Transform {
- public:
-  struct Options : SampleOptions {
-    Options() : SampleOptions("border", /*splines=*/true) {}
-    std::vector<double> pixdim;
-    bool diagonal = false;
-    std::vector<bool> align_corners{false};
-    template <class V>
-    void visit(V& v) {
-      SampleOptions::visit(v);
-      v("pixdim",
-        pixdim,
-        "millimetres between voxels per spatial dimension (Z,Y,X), 0.001 is one micrometre; <= 0: "
-        "as it is; the last number stands for those that are missing",
-        config::required);
-      v("diagonal",
-        diagonal,
-        "turn a volume to the world's axes, too, so that its affine is diagonal; false: it keeps "
-        "its orientation");
-      v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
-      v("dtype",
-        config::Unused{{"float64", "np.float64", "numpy.float64", "torch.float64"}},
-        "computed in float64");
-      v("scale_extent", config::Unused{{"false"}}, "centres, not edges, of the outer voxels stay");
-      v("recompute_affine", config::Unused{{"false"}}, "the geometry holds pixdim");
-      v("min_pixdim", config::Unused{{"null"}}, "every image is resampled to pixdim");
-      v("max_pixdim", config::Unused{{"null"}}, "every image is resampled to pixdim");
-      v("ensure_same_shape", config::Unused{}, "each image is resampled by its own affine");
-    }
-    void check() const {
-      SampleOptions::check();
-      check_per_key("align_corners", align_corners, *this);
-    }
-  };
-  explicit Spacingd(const Options& options) : options_(options) {}
+struct Spacingd : SampleOptions {
+  Spacingd() : SampleOptions("border", /*splines=*/true) {}
+  std::vector<double> pixdim;
+  bool diagonal = false;
+  std::vector<bool> align_corners{false};
+  template <class V>
+  void visit(V& v) {
+    SampleOptions::visit(v);
+    v("pixdim",
+      pixdim,
+      "millimetres between voxels per spatial dimension (Z,Y,X), 0.001 is one micrometre; <= 0: "
+      "as it is; the last number stands for those that are missing",
+      config::required);
+    v("diagonal",
+      diagonal,
+      "turn a volume to the world's axes, too, so that its affine is diagonal; false: it keeps "
+      "its orientation");
+    v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
+    v("dtype",
+      config::Unused{{"float64", "np.float64", "numpy.float64", "torch.float64"}},
+      "computed in float64");
+    v("scale_extent", config::Unused{{"false"}}, "centres, not edges, of the outer voxels stay");
+    v("recompute_affine", config::Unused{{"false"}}, "the geometry holds pixdim");
+    v("min_pixdim", config::Unused{{"null"}}, "every image is resampled to pixdim");
+    v("max_pixdim", config::Unused{{"null"}}, "every image is resampled to pixdim");
+    v("ensure_same_shape", config::Unused{}, "each image is resampled by its own affine");
+  }
+  void check() const {
+    SampleOptions::check();
+    check_per_key("align_corners", align_corners, *this);
+  }
 
-  void apply(Sample& sample, Rng&) const override {
-    const auto& pixdim = options_.pixdim;
+  void operator()(Sample& sample) const {
     const bool stays = std::all_of(pixdim.begin(), pixdim.end(), [](double mm) { return mm <= 0; });
-    if (stays && !options_.diagonal) return;  // even if the spacing is unknown
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
+    if (stays && !diagonal) return;  // even if the spacing is unknown
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const std::vector<int64_t> size = image.sizes().slice(1).vec();
       const std::vector<double> spacing = spacing_for(geometry, size.size());
-      const ResultGrid grid =
-          result_grid(axes_of(geometry, size.size()), spacing, size, options_.diagonal);
+      const ResultGrid grid = result_grid(axes_of(geometry, size.size()), spacing, size, diagonal);
       if (grid.unchanged) return image;
       check_units(geometry, spacing, size, grid.size);
       move_voxels(geometry, grid.matrix);
       return sample_affine(image,
                            grid.matrix,
                            grid.size,
-                           of_key(options_.mode, key),
-                           of_key(options_.padding_mode, key),
+                           of_key(mode, key),
+                           of_key(padding_mode, key),
                            at::kDouble,
-                           of_key(options_.align_corners, key));
+                           of_key(align_corners, key));
     });
   }
 
@@ -78,7 +72,7 @@ class Spacingd final : public Transform {
     std::vector<double> spacing;
     for (std::size_t d = 0; d < dims; ++d) {
       const double now = geometry.spacing_um[3 - dims + d] / 1000;
-      const double wish = options_.pixdim[std::min(d, options_.pixdim.size() - 1)];
+      const double wish = pixdim[std::min(d, pixdim.size() - 1)];
       if (!(now > 0)) {
         throw DataError("Spacingd needs the distance between voxels, which the file does not have");
       }
@@ -167,9 +161,8 @@ class Spacingd final : public Transform {
     grid.unchanged = grid.size == image && is_identity(grid.matrix);
     return grid;
   }
-  Options options_;
 };
-CYTRA_REGISTER(Transform, Spacingd, "Spacingd");
+CYTRA_REGISTER(Transform, PerSample<Spacingd>, "Spacingd");
 
 }  // namespace
 }  // namespace cytra::data::spatial

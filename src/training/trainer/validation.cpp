@@ -1,0 +1,68 @@
+// Part of training/trainer/training.h: validations, and tests of a checkpoint.
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "nn/weights.h"
+#include "training/scheduler.h"
+#include "training/trainer/feeds.h"
+#include "training/trainer/training.h"
+
+namespace cytra::training {
+
+/// Validates some batches before the first step, so that errors there show at once.
+void Training::sanity_check(Feeds& feeds) {
+  const int64_t asked = options_.num_sanity_val_steps;
+  const int64_t batches = asked < 0 ? feeds.valid_batches : std::min(asked, feeds.valid_batches);
+  if (!plan_.has_validation || asked == 0 || state_.step != 0) return;
+  const auto show = [&](const data::Batch&, int64_t done) { log_.show_validation(done, batches); };
+  log_.show_validation(0, batches);  // the first may take long
+  evaluator_.evaluate(feeds.valid, batches, "val", Evaluator::Weights::swapped_in, {show});
+}
+
+/// Whether a validation was due among the batches of the step that just ended.
+bool Training::is_validation_due() const {
+  return plan_.has_validation &&
+         training::is_validation_due(options_, state_, plan_.batches, edge_before_);
+}
+
+void Training::validate(Feeds& feeds) {
+  take_outcome();
+  const Evaluator::Hooks hooks{
+      [&](const data::Batch& batch, int64_t done) {
+        log_.show_validation(done, feeds.valid_batches);
+        call("on_validation_batch", &Callback::on_validation_batch, &batch);
+      },
+      [&] { call("on_validation_start", &Callback::on_validation_start); }};
+  const Metrics metrics = evaluator_.evaluate(
+      feeds.valid, feeds.valid_batches, "val", Evaluator::Weights::swapped_in, hooks);
+  if (stop_.signal() != 0) return;  // of some of the images only
+  state_.validated_at = state_.step;
+  log_.log_validation(metrics, plan_.total_steps);
+  scheduler_.on_metrics(state_.metrics);
+  call("on_validation_end", &Callback::on_validation_end);
+  carry_out();
+}
+
+Metrics Training::evaluate(data::DataLoader& loader,
+                           const std::string& stage,
+                           const std::string& checkpoint) {
+  auto weights = Evaluator::Weights::swapped_in;
+  if (!checkpoint.empty()) {
+    nn::load_weights(checkpoint, task_.model(), true);
+    weights = Evaluator::Weights::present;
+  }
+  data::DeviceFeed feed(loader, device_);
+  Metrics metrics;
+  try {
+    processes_.guard(
+        [&] { metrics = evaluator_.evaluate(feed, loader.size(), stage, weights, {}); });
+  } catch (const Interrupted& signal) {
+    if (!processes_.is_alone()) throw;
+    log::warn("{}", signal.what());
+  }
+  if (stop_.signal() == 0) log_.log(metrics);
+  return metrics;
+}
+
+}  // namespace cytra::training
