@@ -4,10 +4,9 @@
 
 namespace cytra::config {
 
-/// Why a text would take its reader too long, "is nested too deep" or "has too many names" (in
-/// all);
-/// "" where it would not. It reads the text once and keeps nothing, while nlohmann's callbacks and
-/// ordered maps take time by the square of what they hold.
+/// Why a text would take its reader too long: "is nested too deep" or "has too many names" (in
+/// all); "" where it would not. It reads the text once and keeps nothing, while nlohmann's
+/// callbacks and ordered maps take time by the square of what they hold.
 inline std::string_view json_beyond(std::string_view text,
                                     std::size_t deepest,
                                     std::size_t most_names) {

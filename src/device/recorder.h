@@ -45,8 +45,8 @@ class Recorder {
   virtual std::unique_ptr<Recording> record(const Work& work) = 0;
 };
 
-/// Held while work is recorded, and while a device's unused memory is given back: neither may be in
-/// the midst of the other, nor two recordings of one another.
+/// Held while work is rehearsed or recorded, and while a device's unused memory is given back: none
+/// of them may be in the midst of another.
 std::mutex& recording_mutex();
 
 using MakeRecorder = Recorder* (*)(c10::Device device);

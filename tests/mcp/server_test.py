@@ -108,10 +108,11 @@ def check_protocol(server):
     expect(server.ask("tools/list")["error"]["code"] == -32602, "a request without a revision was answered")
     server.process.stdin.write(b"not json\n")
     server.process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}}\n")
+    server.send({"id": 2, "method": "ping", "params": {str(number): {} for number in range(100_000)}})
     server.send({"id": None, "method": "ping"})
     server.send({"method": "notifications/unknown"})
-    refused = [server.line(10) for _ in range(3)]
-    expect([(one["error"]["code"], one["id"]) for one in refused] == [(-32700, None), (-32600, 1), (-32600, None)], refused)
+    refused = [server.line(10) for _ in range(4)]
+    expect([(one["error"]["code"], one["id"]) for one in refused] == [(-32700, None), (-32600, 1), (-32600, 2), (-32600, None)], refused)
     other = server.ask("tools/list", {"_meta": {**MODERN, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}})["error"]
     expect(other["code"] == -32022 and "2026-07-28" in other["data"]["supported"], other)
     found = server.ask("server/discover", {"_meta": MODERN})["result"]

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
+import zlib
 
 from server import Checks, Model, Server
 
@@ -258,6 +259,50 @@ def tensors(model, server, checks):
     checks.expect(status == 200 and json.loads(body)["inputs"][0]["name"] == "image", f"/v2/models/last: {body[:300]}")
 
 
+def png(kind, side, rows, *more):
+    """A PNG of 8 bits: of greys (0), colours (2) or numbers of a palette (3), which `more` holds."""
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    body = b"".join(b"\0" + row for row in rows)
+    return b"\x89PNG\r\n\x1a\n" + b"".join([chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, kind, 0, 0, 0)), *more,
+                                             chunk(b"IDAT", zlib.compress(body)), chunk(b"IEND", b"")])
+
+
+def grey_in_colours(server, checks):
+    """What is grey in three channels is grey to a model of one channel, by every door."""
+    side = 48
+    rows = [bytes((7 * i * i + 13 * j) % 251 for j in range(side)) for i in range(side)]
+    triples = [bytes(value for value in row for _ in range(3)) for row in rows]
+    palette = bytes(value for value in range(256) for _ in range(3))
+    palette = struct.pack(">I", len(palette)) + b"PLTE" + palette + struct.pack(">I", zlib.crc32(b"PLTE" + palette))
+    grey = png(0, side, rows)
+    coloured = [bytes([*row[:-1], row[-1] ^ 1]) for row in triples]
+
+    def predicted(content):
+        return server.ask("POST", "/predict?format=npy&save=logits&filename=a.png", content)
+
+    def labelled(content):
+        headers, body = form(params="{}", file=("a.png", content))
+        return server.ask("POST", "/infer/last?output=image", body, headers)
+
+    def inferred(planes):
+        words = {"inputs": [{"name": "image", "shape": [1, len(planes), side, side], "datatype": "UINT8",
+                             "parameters": {"binary_data_size": len(planes) * side * side}}]}
+        head = json.dumps(words).encode()
+        return server.ask("POST", "/v2/models/last/infer", head + b"".join(planes), {"Inference-Header-Content-Length": str(len(head))})
+    plane = b"".join(rows)
+    for door, given, others, wrong in [
+            (predicted, grey, [png(2, side, triples), png(3, side, rows, palette)], png(2, side, coloured)),
+            (labelled, grey, [png(2, side, triples), png(3, side, rows, palette)], png(2, side, coloured)),
+            (inferred, [plane], [[plane] * 3, [plane] * 3 + [b"\xff" * len(plane)]], [plane, plane, plane[::-1]])]:
+        status, _, expected = door(given)
+        answers = [door(content)[::2] for content in others]
+        checks.expect(status == 200 and answers == [(200, expected)] * 2, f"{door.__name__}: grey in colours: {status} {answers[0][0]}")
+        status, _, answer = door(wrong)
+        checks.expect(status == 422 and b"3 channels" in answer, f"{door.__name__}: colours: {status} {answer[:150]}")
+    checks.expect(server.told().count("read as grey") == 1, "grey in colours is told once")
+
+
 def watched(server, target, body, headers=()):
     """The answer, and what GET /progress/{request_id} tells meanwhile."""
     answers = []
@@ -425,6 +470,7 @@ def main():
         together(model, server, checks)
         mistakes(model, server, checks)
         tensors(model, server, checks)
+        grey_in_colours(server, checks)
         label_clients(model, server, checks)
     model.words = []
     with Server(model) as server:

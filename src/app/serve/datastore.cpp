@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "app/serve/http.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/own_files.h"
@@ -30,8 +30,7 @@ bool is_plain_name(const std::string& name) {
 
 void expect_plain_name(const char* what, const std::string& name) {
   if (!is_plain_name(name))
-    throw HttpError(
-        400, fmt::format("{}: {}: expected a plain name, without a folder", what, printable(name)));
+    throw HttpError(400, "{}: {}: expected a plain name, without a folder", what, printable(name));
 }
 
 std::vector<std::string> image_files_in(const std::string& folder) {
@@ -61,10 +60,10 @@ Datastore::Files images_in(const std::string& folder, bool newest_counts) {
                other = fs::last_write_time(own->second, ignored);
     if (!newest_counts || time == other)
       throw HttpError(409,
-                      fmt::format("{}: {} and {} have one name; expected a single file of it",
-                                  folder,
-                                  name_in_folder(std::min(own->second, path)),
-                                  name_in_folder(std::max(own->second, path))));
+                      "{}: {} and {} have one name; expected a single file of it",
+                      folder,
+                      name_in_folder(std::min(own->second, path)),
+                      name_in_folder(std::max(own->second, path)));
     if (time > other) own->second = path;
   }
   return found;
@@ -78,26 +77,26 @@ std::string stored_path(const std::string& folder,
   expect_plain_name("image", id);
   const io::Format* format = io::format_of_name(filename);
   if (format == nullptr || format->are_folders)
-    throw HttpError(415, fmt::format("{}: expected the name of an image", printable(filename)));
+    throw HttpError(415, "{}: expected the name of an image", printable(filename));
   const std::string ending = in_small_letters(filename.substr(io::stem_of(filename).size()));
   std::string path = folder + "/" + id + ending;
   if (io::stem_of(path) != id)
     throw HttpError(400,
-                    fmt::format("{}: with {} it is the name of {}; expected another name or format",
-                                printable(id),
-                                ending,
-                                printable(io::stem_of(path))));
+                    "{}: with {} it is the name of {}; expected another name or format",
+                    printable(id),
+                    ending,
+                    printable(io::stem_of(path)));
   std::error_code ignored;
   const fs::file_status there = fs::symlink_status(path, ignored);  // a link may lead to nothing
   if (fs::exists(there) && !fs::is_regular_file(path, ignored))
-    throw HttpError(409, fmt::format("{}: is no file", printable(id + ending)));
+    throw HttpError(409, "{}: is no file", printable(id + ending));
   return path;
 }
 
 std::string find_file(const Datastore::Files& files, const std::string& id) {
   const auto found = files.find(id);
   if (found != files.end()) return found->second;
-  throw HttpError(404, fmt::format("{}: there is no such image", printable(id)));
+  throw HttpError(404, "{}: there is no such image", printable(id));
 }
 
 void remove_file(const std::string& path) {
@@ -114,17 +113,12 @@ class Datastore::Hold {
   explicit Hold(const Datastore& store)
       : lock_(store.mutex_),
         descriptor_(::open(store.folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX);  // in vain where the disk has no locks
+    ::flock(descriptor_.get(), LOCK_EX);  // in vain where the disk has no locks
   }
-  ~Hold() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
 
  private:
   const std::lock_guard<std::mutex> lock_;
-  const int descriptor_;
+  const Descriptor descriptor_;
 };
 
 Datastore::Datastore(std::string folder) : folder_(std::move(folder)) {
@@ -209,17 +203,15 @@ void Datastore::add_image(const std::string& id,
   const std::string path = stored_path(folder_, id, filename);
   for (const auto& [other, unused] : images_in(folder_, false))  // one file on disks without case
     if (in_small_letters(other) == in_small_letters(id))
-      throw HttpError(409,
-                      fmt::format("{}: there is such an image already: {}", printable(id), other));
+      throw HttpError(409, "{}: there is such an image already: {}", printable(id), other);
   for (const auto& [tag, count] : tags())  // they would be taken for labels of the new image
     for (const std::string& label : image_files_in(label_folder(tag)))
       if (io::stem_of(label) == id)
-        throw HttpError(
-            409,
-            fmt::format("{}: labels/{} still has a label of an image of this name; DELETE "
+        throw HttpError(409,
+                        "{}: labels/{} still has a label of an image of this name; DELETE "
                         "/datastore/?type=label removes it",
                         printable(id),
-                        tag));
+                        tag);
   write_file(path, content);
 }
 

@@ -28,8 +28,6 @@ void add_seconds(const std::string& name,
 
 }  // namespace
 
-using config::Node;
-
 HttpResponse Router::metrics() const {
   PrometheusText text;
   text.metric("cytra_serve_answers_total", "Answers by route and status.", "counter");
@@ -74,77 +72,46 @@ HttpResponse Router::metrics() const {
 }
 
 HttpResponse Router::openapi() const {
-  const auto text = [](const std::string& value) { return Node::make_string(value); };
-  Node paths = Node::make_map();
+  Json paths = Json::object(), models = Json::array();
+  for (const auto& [name, model] : state_.models->loaded()) models.push_back(name);
+  const Json text{{"type", "string"}};
   for (const Route& route : routes_) {
-    Node operation = Node::make_map();
-    operation.set("summary", text(route.summary));
-    Node parameters = Node::make_list();
-    const auto add =
-        [&](const std::string& name, const char* place, const std::string& help, bool is_required) {
-          Node parameter = Node::make_map(), schema = Node::make_map();
-          parameter.set("name", text(name));
-          parameter.set("in", text(place));
-          if (!help.empty()) parameter.set("description", text(help));
-          parameter.set("required", Node::make_boolean(is_required));
-          schema.set("type", text("string"));
-          if (name == "model") {
-            Node names = Node::make_list();
-            for (const auto& [own, model] : state_.models->loaded())
-              names.list.push_back(text(own));
-            schema.set("enum", names);
-          }
-          parameter.set("schema", schema);
-          parameters.list.push_back(parameter);
-        };
+    Json operation{{"summary", route.summary}}, parameters = Json::array();
+    const auto add = [&](const std::string& name,
+                         const char* place,
+                         const std::string& help,
+                         bool is_required) {
+      Json parameter{{"name", name}, {"in", place}, {"required", is_required}, {"schema", text}};
+      if (!help.empty()) parameter["description"] = help;
+      if (name == "model") parameter["schema"]["enum"] = models;
+      parameters.push_back(std::move(parameter));
+    };
     for (const std::string& part : split(route.path, '/'))
       if (starts_with(part, "{")) add(part.substr(1, part.size() - 2), "path", "", true);
     const bool is_preview = starts_with(route.path, "/preview");
     if (is_preview || starts_with(route.path, "/predict")) {
-      for (const ImageParameter& own : kImageParameters)
-        if (!is_preview || own.is_of_preview) add(own.name, "query", own.help, false);
-      if (is_preview) add("plane", "query", "of a stack; the middle one by default", false);
-      Node schema = Node::make_map(), type = Node::make_map(), content = Node::make_map(),
-           body = Node::make_map();
-      schema.set("type", text("string"));
-      schema.set("format", text("binary"));
-      type.set("schema", schema);
-      content.set("application/octet-stream", type);
-      body.set("required", Node::make_boolean(true));
-      body.set("content", content);
-      operation.set("requestBody", body);
-    } else if (std::string(route.path).find("/infer") != std::string::npos) {
-      add(kImageParameters.back().name, "query", kImageParameters.back().help, false);
+      for (const ImageParameter& own : image_parameters(is_preview))
+        add(own.name, "query", own.help, false);
+      const Json file{{"schema", {{"type", "string"}, {"format", "binary"}}}};
+      operation["requestBody"] = {{"required", true},
+                                  {"content", {{"application/octet-stream", file}}}};
+    } else if (route.path.find("/infer") != std::string::npos) {
+      const ImageParameter own = image_parameters(false).back();
+      add(own.name, "query", own.help, false);
     }
-    if (!parameters.list.empty()) operation.set("parameters", parameters);
-    Node responses = Node::make_map(), fine = Node::make_map(), failed = Node::make_map();
-    fine.set("description", text("the answer"));
-    failed.set("description", text("{\"error\": \"...\"}"));
-    responses.set("200", fine);
-    responses.set("default", failed);
-    operation.set("responses", responses);
-    if (route.is_open) operation.set("security", Node::make_list());
-    std::string method = in_small_letters(route.method);
-    Node* path = paths.find_direct(route.path);
-    (path == nullptr ? paths.set(route.path, Node::make_map()) : *path).set(method, operation);
+    if (!parameters.empty()) operation["parameters"] = parameters;
+    operation["responses"] = {{"200", {{"description", "the answer"}}},
+                              {"default", {{"description", "{\"error\": \"...\"}"}}}};
+    if (route.is_open) operation["security"] = Json::array();
+    paths[route.path][in_small_letters(route.method)] = std::move(operation);
   }
-  Node root = Node::make_map(), info = Node::make_map();
-  root.set("openapi", text("3.0.3"));
-  info.set("title", text("Cytra"));
-  info.set("version", text(version()));
-  root.set("info", info);
-  root.set("paths", paths);
+  Json root{{"openapi", "3.0.3"},
+            {"info", {{"title", "Cytra"}, {"version", version()}}},
+            {"paths", std::move(paths)}};
   if (!state_.token.empty()) {
-    Node scheme = Node::make_map(), schemes = Node::make_map(), components = Node::make_map(),
-         use = Node::make_map(), uses = Node::make_list();
-    scheme.set("type", text("http"));
-    scheme.set("scheme", text("bearer"));
-    schemes.set("token", scheme);
-    components.set("securitySchemes", schemes);
-    root.set("components", components);
-    use.set("token", Node::make_list());
-    uses.list.push_back(use);
-    root.set("security", uses);
+    const Json scheme{{"type", "http"}, {"scheme", "bearer"}};
+    root["components"] = {{"securitySchemes", {{"token", scheme}}}};
+    root["security"] = Json::array({{{"token", Json::array()}}});
   }
   return http_json(root);
 }

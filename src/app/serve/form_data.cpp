@@ -72,9 +72,9 @@ std::vector<FormPart> parse_form(const std::string& type, std::string body) {  /
     at = end == std::string::npos ? end : find_mark("\r\n", end);
     if (at == std::string::npos) break;
     if (end > head + kMostHead)
-      throw HttpError(400, fmt::format("multipart: a head of more than {} bytes", kMostHead));
+      throw HttpError(400, "multipart: a head of more than {} bytes", kMostHead);
     if (parts.size() >= kMostParts)
-      throw HttpError(400, fmt::format("multipart: more than {} parts", kMostParts));
+      throw HttpError(400, "multipart: more than {} parts", kMostParts);
     const std::string text = body.substr(head, end > head ? end - head : 0);
     const std::string disposition = header_in(text, "content-disposition");
     const std::size_t from = end + 4;

@@ -2,7 +2,12 @@
 
 #include <mutex>
 
-#include "config/json.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <sys/random.h>
+
+#include "base/error.h"
 
 namespace cytra::app {
 
@@ -16,18 +21,23 @@ std::string HttpHead::parameter(const std::string& name, const std::string& fall
   return found == query.end() ? fallback : found->second;
 }
 
-HttpResponse http_json(const config::Node& body) {
-  return {200, config::to_plain_json(config::to_utf8(body)) + "\n"};
+HttpResponse http_json(const Json& body, int status) {
+  return {status, body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"};
 }
 
 HttpResponse error_response(int status, const std::string& what, const std::string& allow) {
-  config::Node body = config::Node::make_map();
-  body.set("error", config::Node::make_string(what));
-  HttpResponse response{status, config::to_plain_json(config::to_utf8(body)) + "\n"};
+  HttpResponse response = http_json({{"error", what}}, status);
   if (status == 503) response.headers.emplace_back("Retry-After", "1");
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"cytra\"");
   if (!allow.empty()) response.headers.emplace_back("Allow", allow);
   return response;
+}
+
+std::string new_secret() {
+  unsigned char bytes[16];
+  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    throw IoError("getrandom: the system gives no random numbers");
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 struct HttpRoom::State {
@@ -36,50 +46,25 @@ struct HttpRoom::State {
   int64_t requests = 0, bytes = 0;
 };
 
-class HttpRoom::Held final : public Place {
- public:
-  Held(std::shared_ptr<State> state, int64_t bytes, int64_t requests)
-      : state_(std::move(state)), requests_(requests), bytes_(bytes) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() override {
-    const std::lock_guard lock(state_->mutex);
-    state_->requests -= requests_;
-    state_->bytes -= bytes_;
-  }
-  bool grow(int64_t bytes) override {
-    const std::lock_guard lock(state_->mutex);
-    if (bytes > state_->most_bytes - state_->bytes) return false;
-    state_->bytes += bytes;
-    bytes_ += bytes;
-    return true;
-  }
-  bool hold_answer(int64_t bytes) override {
-    const std::lock_guard lock(state_->mutex);
-    if (bytes - bytes_ > state_->most_bytes - state_->bytes) return false;
-    state_->requests -= std::exchange(requests_, 0);
-    state_->bytes += bytes - bytes_;
-    bytes_ = bytes;
-    return true;
-  }
-
- private:
-  const std::shared_ptr<State> state_;
-  int64_t requests_, bytes_;
-};
-
 HttpRoom::HttpRoom(int64_t requests, int64_t bytes) : state_(new State{requests, bytes}) {}
 
-std::unique_ptr<HttpRoom::Place> HttpRoom::enter(int64_t bytes, int64_t requests) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (requests > state_->most_requests - state_->requests ||
-        bytes > state_->most_bytes - state_->bytes)
-      return nullptr;
-    state_->requests += requests;
-    state_->bytes += bytes;
-  }
-  return std::make_unique<Held>(state_, bytes, requests);
+bool HttpRoom::Place::resize(int64_t requests, int64_t bytes) {
+  State& state = *state_;
+  const int64_t more_requests = requests - requests_, more_bytes = bytes - bytes_;
+  const std::lock_guard lock(state.mutex);
+  if (more_requests > state.most_requests - state.requests ||
+      more_bytes > state.most_bytes - state.bytes)
+    return false;
+  state.requests += more_requests;
+  state.bytes += more_bytes;
+  requests_ = requests;
+  bytes_ = bytes;
+  return true;
+}
+
+std::unique_ptr<HttpRoom::Place> HttpRoom::enter(int64_t bytes, int64_t requests) const {
+  auto place = std::make_unique<Place>(state_);
+  return place->resize(requests, bytes) ? std::move(place) : nullptr;
 }
 
 int64_t HttpRoom::requests() const {

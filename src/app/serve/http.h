@@ -10,9 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "config/node.h"
+#include <fmt/format.h>
+#include <nlohmann/json_fwd.hpp>
 
 namespace cytra::app {
+
+using Json = nlohmann::ordered_json;
 
 /// The head of a request. Names of headers are in small letters.
 struct HttpHead {
@@ -35,16 +38,22 @@ struct HttpResponse {
 
 /// An answer that is an error: {"error": "..."} with a status of 400 or more.
 struct HttpError : std::runtime_error {
-  HttpError(int code, const std::string& what, std::string methods = "")
-      : std::runtime_error(what), status(code), allow(std::move(methods)) {}
+  HttpError(int code, const std::string& what) : std::runtime_error(what), status(code) {}
+  template <class First, class... Rest>
+  HttpError(int code, fmt::format_string<First, Rest...> what, First&& first, Rest&&... rest)
+      : HttpError(code,
+                  fmt::format(what, std::forward<First>(first), std::forward<Rest>(rest)...)) {}
   int status;
-  std::string allow;  // of 405: the methods that there are
+  std::string allow = {};  // of 405: the methods that there are
 };
-/// Answers with a tree as JSON.
-HttpResponse http_json(const config::Node& body);
+/// Answers with JSON, in which bytes that are no UTF-8 are replaced.
+HttpResponse http_json(const Json& body, int status = 200);
 /// {"error": "..."}; with Retry-After where the server is full (503), and with what else HTTP asks
 /// for (401, 405).
 HttpResponse error_response(int status, const std::string& what, const std::string& allow = "");
+
+/// Makes a secret of 128 bits. Throws: IoError.
+std::string new_secret();
 
 class RequestProgress;
 
@@ -67,28 +76,36 @@ class HttpExchange {
 /// Room for requests that are being answered, by number, and for the bytes of their bodies, results
 /// and answers. Thread: any.
 class HttpRoom {
+  struct State;
+
  public:
   HttpRoom(int64_t requests, int64_t bytes);
-  /// A place, held until the object is destroyed; null: there is none. The limits are shared with
-  /// all places.
+  /// A place, held until the object is destroyed. The limits are shared with all places.
   class Place {
    public:
-    virtual ~Place() = default;
+    explicit Place(std::shared_ptr<State> state) : state_(std::move(state)) {}
+    ~Place() { resize(0, 0); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
     /// Takes further bytes. False: there is no room for them.
-    virtual bool grow(int64_t bytes) = 0;
+    bool grow(int64_t bytes) { return resize(requests_, bytes_ + bytes); }
     /// Stands for an answer of so many bytes from now on, in place of the request. False: there is
     /// no room for them.
-    virtual bool hold_answer(int64_t bytes) = 0;
+    bool hold_answer(int64_t bytes) { return resize(0, bytes); }
+
+   private:
+    friend class HttpRoom;
+    bool resize(int64_t requests, int64_t bytes);
+    const std::shared_ptr<State> state_;
+    int64_t requests_ = 0, bytes_ = 0;
   };
-  /// `requests`: 0 for further bytes of one that has its place.
-  std::unique_ptr<Place> enter(int64_t bytes, int64_t requests = 1);
+  /// Null: there is no room. `requests`: 0 for further bytes of one that has its place.
+  std::unique_ptr<Place> enter(int64_t bytes, int64_t requests = 1) const;
   int64_t requests() const;
   int64_t bytes() const;
   int64_t most_bytes() const;
 
  private:
-  struct State;
-  class Held;
   std::shared_ptr<State> state_;
 };
 

@@ -68,7 +68,7 @@ int status_of(const ErrorCode& error) {
 /// The path and the parameters of a request's target.
 void split_target(const std::string& target, HttpHead& head) {
   if (target.size() > kMostTarget)
-    throw HttpError(414, fmt::format("the address has more than {} bytes", kMostTarget));
+    throw HttpError(414, "the address has more than {} bytes", kMostTarget);
   if (target.empty() || target.front() != '/')
     throw HttpError(400, "the target of the request begins with no /, expected a path");
   const std::size_t mark = target.find('?');
@@ -80,7 +80,7 @@ void split_target(const std::string& target, HttpHead& head) {
     const std::string name = url_decoded(pair.substr(0, is), true);
     const std::string value = is == std::string::npos ? "" : url_decoded(pair.substr(is + 1), true);
     if (!head.query.emplace(name, value).second)
-      throw HttpError(400, fmt::format("{}: given twice, expected once", printable(name)));
+      throw HttpError(400, "{}: given twice, expected once", printable(name));
   }
 }
 
@@ -183,17 +183,29 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   using Response = http::response<http::string_body>;
 
   /// Calls `late` when the time is over, unless another time is set before.
-  void set_time(Clock::time_point when, void (Connection::*late)()) {
-    timer_.expires_at(when);
+  void set_time(double seconds, void (Connection::*late)()) {
+    timer_.expires_after(in_seconds(seconds));
     timer_.async_wait([self = shared_from_this(), late](const ErrorCode& error) {
       if (!error && Clock::now() >= self->timer_.expiry()) ((*self).*late)();
     });
+  }
+  /// Calls `next` when something is read or written.
+  auto then(void (Connection::*next)(const ErrorCode&)) {
+    return [self = shared_from_this(), next](const ErrorCode& error, std::size_t) {
+      ((*self).*next)(error);
+    };
   }
   void count_exchange(bool is_open) {
     if (!is_open) place_.reset();
     if (is_counted_ == is_open) return;
     is_counted_ = is_open;
     service_->count(0, is_open ? 1 : -1);
+  }
+  double seconds_so_far() const {
+    return std::chrono::duration<double>(Clock::now() - begun_).count();
+  }
+  void count(int status) {
+    if (has_head_) service_->handler.count(head_, status, seconds_so_far());
   }
   void leave_idle() {
     if (std::exchange(is_idle_, false)) service_->idle.erase(idle_);
@@ -215,7 +227,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void refuse(int status, const std::string& what, const std::string& allow = "");
   void write(HttpResponse answer, bool keeps);
   void finish_write(const ErrorCode& error);
-  void linger();
+  void linger(const ErrorCode& error);
 
   const std::shared_ptr<Service> service_;
   Socket socket_;
@@ -269,10 +281,9 @@ class Connection::Exchange final : public HttpExchange,
     cancel();
   }
   void expire_in(double seconds) override {
-    const auto when = Clock::now() + in_seconds(seconds);
-    net::post(connection_->service_->io, [self = shared_from_this(), when] {
+    net::post(connection_->service_->io, [self = shared_from_this(), seconds] {
       Connection& connection = *self->connection_;
-      if (connection.exchange_ == self) connection.set_time(when, &Connection::time_out);
+      if (connection.exchange_ == self) connection.set_time(seconds, &Connection::time_out);
     });
   }
   void end() {
@@ -303,11 +314,8 @@ void Connection::read_head(double seconds) {
   counted_bytes_ = 0;
   idle_ = service_->idle.insert(service_->idle.end(), this);
   is_idle_ = true;
-  set_time(Clock::now() + in_seconds(seconds), &Connection::interrupt);
-  http::async_read_header(
-      socket_, buffer_, *parser_, [self = shared_from_this()](const ErrorCode& error, std::size_t) {
-        self->take_head(error);
-      });
+  set_time(seconds, &Connection::interrupt);
+  http::async_read_header(socket_, buffer_, *parser_, then(&Connection::take_head));
 }
 
 void Connection::take_head(const ErrorCode& error) {
@@ -333,7 +341,7 @@ void Connection::take_head(const ErrorCode& error) {
   const std::string expected = in_small_letters(head_.header("expect"));
   if (expected.empty() || parser_->is_done()) return read_body();
   if (expected != "100-continue") return refuse(417, "Expect: expected 100-continue, or none");
-  set_time(Clock::now() + in_seconds(kGraceSeconds), &Connection::close);
+  set_time(kGraceSeconds, &Connection::close);
   net::async_write(socket_,
                    net::buffer(kGoOn, std::char_traits<char>::length(kGoOn)),
                    [self = shared_from_this()](const ErrorCode& failed, std::size_t) {
@@ -345,12 +353,9 @@ void Connection::take_head(const ErrorCode& error) {
 void Connection::read_body() {
   if (parser_->is_done()) return handle();
   const auto seen = static_cast<double>(parser_->get().body().size());
-  set_time(begun_ + in_seconds(kGraceSeconds + seen / service_->limits.bytes_per_second),
+  set_time(kGraceSeconds + seen / service_->limits.bytes_per_second - seconds_so_far(),
            &Connection::interrupt);
-  http::async_read_some(
-      socket_, buffer_, *parser_, [self = shared_from_this()](const ErrorCode& error, std::size_t) {
-        self->take_body(error);
-      });
+  http::async_read_some(socket_, buffer_, *parser_, then(&Connection::take_body));
 }
 
 void Connection::take_body(const ErrorCode& error) {
@@ -373,26 +378,24 @@ void Connection::handle() {
   exchange_ = std::make_shared<Exchange>(shared_from_this());
   exchange_->head = head_;
   exchange_->body = std::move(parser_->get().body());
-  set_time(Clock::now() + in_seconds(service_->limits.timeout_s), &Connection::time_out);
+  set_time(service_->limits.timeout_s, &Connection::time_out);
   watch();
   service_->handler.handle(exchange_);
 }
 
 /// Notices a client that goes while it is being answered.
 void Connection::watch() {
-  socket_.async_wait(
-      Socket::wait_read, [self = shared_from_this(), exchange = exchange_](const ErrorCode& error) {
-        if (error || self->exchange_ != exchange) return;
-        char next = 0;
-        const ssize_t count =
-            ::recv(self->socket_.native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (count > 0) return;  // its next request
-        if (count < 0 && (errno == EAGAIN || errno == EINTR)) return self->watch();
-        if (self->has_head_)
-          self->service_->handler.count(
-              self->head_, 499, std::chrono::duration<double>(Clock::now() - self->begun_).count());
-        self->close();
-      });
+  socket_.async_wait(Socket::wait_read,
+                     [self = shared_from_this(), exchange = exchange_](const ErrorCode& error) {
+                       if (error || self->exchange_ != exchange) return;
+                       char next = 0;
+                       const ssize_t count =
+                           ::recv(self->socket_.native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+                       if (count > 0) return;  // its next request
+                       if (count < 0 && (errno == EAGAIN || errno == EINTR)) return self->watch();
+                       self->count(499);
+                       self->close();
+                     });
 }
 
 /// Ends the exchange: its work is cancelled unless it is done.
@@ -415,9 +418,7 @@ void Connection::refuse(int status, const std::string& what, const std::string& 
 }
 
 void Connection::write(HttpResponse answer, bool keeps) {
-  if (has_head_)
-    service_->handler.count(
-        head_, answer.status, std::chrono::duration<double>(Clock::now() - begun_).count());
+  count(answer.status);
   response_.emplace();
   response_->version(11);
   response_->result(static_cast<unsigned>(answer.status));
@@ -433,11 +434,8 @@ void Connection::write(HttpResponse answer, bool keeps) {
   response_->content_length(size);
   const double seconds =
       kGraceSeconds + static_cast<double>(size) / service_->limits.bytes_per_second;
-  set_time(Clock::now() + in_seconds(seconds), &Connection::close);
-  http::async_write(
-      socket_, *response_, [self = shared_from_this()](const ErrorCode& error, std::size_t) {
-        self->finish_write(error);
-      });
+  set_time(seconds, &Connection::close);
+  http::async_write(socket_, *response_, then(&Connection::finish_write));
 }
 
 void Connection::finish_write(const ErrorCode& error) {
@@ -449,18 +447,15 @@ void Connection::finish_write(const ErrorCode& error) {
   if (keeps) return read_head(service_->limits.idle_s);
   ErrorCode ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
-  set_time(Clock::now() + in_seconds(kLingerSeconds), &Connection::close);
-  linger();
+  set_time(kLingerSeconds, &Connection::close);
+  linger({});
 }
 
 /// Reads what the client still sends, so that closing does not take the answer from it.
-void Connection::linger() {
+void Connection::linger(const ErrorCode& error) {
+  if (error) return close();
   buffer_.clear();
-  socket_.async_read_some(buffer_.prepare(64 << 10),
-                          [self = shared_from_this()](const ErrorCode& error, std::size_t) {
-                            if (error) return self->close();
-                            self->linger();
-                          });
+  socket_.async_read_some(buffer_.prepare(64 << 10), then(&Connection::linger));
 }
 
 void Service::open_tcp(const std::string& host, int64_t number) {

@@ -13,19 +13,24 @@ constexpr std::size_t kMostDepth = 32, kMostNames = 1000;
 
 Json parse_body(const std::string& text, std::size_t most) {
   if (text.size() > most) {
-    throw HttpError(
-        413,
-        fmt::format("JSON of {} bytes, expected at most {}; a tensor may come as binary data",
+    throw HttpError(413,
+                    "JSON of {} bytes, expected at most {}; a tensor may come as binary data",
                     text.size(),
-                    most));
+                    most);
   }
   if (const auto why = config::json_beyond(text, kMostDepth, kMostNames); !why.empty())
-    throw HttpError(400, fmt::format("the JSON {}", why));
+    throw HttpError(400, "the JSON {}", why);
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    throw HttpError(400, fmt::format("JSON: {}", error.what()));
+    throw HttpError(400, "JSON: {}", error.what());
   }
+}
+
+Json parse_object(const std::string& text, std::size_t most) {
+  Json object = text.empty() ? Json::object() : parse_body(text, most);
+  if (!object.is_object()) throw HttpError(400, "JSON: expected an object");
+  return object;
 }
 
 bool is_whole(const Json& value) {
@@ -45,8 +50,7 @@ const Json& parameters_of(const Json& object) {
 }
 
 void throw_member(const char* name, const char* expected, bool is_missing) {
-  throw HttpError(400,
-                  fmt::format("{}: {}expected {}", name, is_missing ? "missing, " : "", expected));
+  throw HttpError(400, "{}: {}expected {}", name, is_missing ? "missing, " : "", expected);
 }
 
 }  // namespace cytra::app

@@ -11,14 +11,14 @@
 
 namespace cytra::app {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMostWords = 1 << 20;    // bytes of JSON without a tensor
 constexpr std::size_t kMostTensor = 16 << 20;  // bytes of JSON with one
 
 /// Reads a body, in a time that grows as its length. Throws: HttpError (400) for what is no JSON,
 /// is nested more than 32 deep or has more than 1000 names; (413) above `most` bytes.
 Json parse_body(const std::string& text, std::size_t most = kMostWords);
+/// Reads a body that is an object; an empty body stands for an empty one.
+Json parse_object(const std::string& text, std::size_t most = kMostWords);
 /// The object "parameters" of an object; an empty one where there is none. Throws: HttpError.
 const Json& parameters_of(const Json& object);
 [[noreturn]] void throw_member(const char* name, const char* expected, bool is_missing);

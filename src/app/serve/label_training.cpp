@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <future>
 #include <utility>
@@ -35,12 +36,6 @@ constexpr TrainKey kTrainKeys[]{{"trainer.max_epochs", "max_epochs", 1, 1e6, tru
                                 {"optimizer.lr", "", 0, 1e3, false},
                                 {"seed", "", 0, 1e15, true}};
 
-int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// Sets a value below maps that are made where they are not there.
 void set_below(Node& node, const std::string& key, Node value) {
   const std::size_t dot = key.find('.');
@@ -68,11 +63,11 @@ void apply_wishes(const Json& wishes, Node& config) {
     if (!(number >= found->low && number <= found->high) ||
         (found->is_whole && number != std::floor(number)))
       throw HttpError(400,
-                      fmt::format("{}: expected a {}number from {} to {}",
-                                  name,
-                                  found->is_whole ? "whole " : "",
-                                  found->low,
-                                  found->high));
+                      "{}: expected a {}number from {} to {}",
+                      name,
+                      found->is_whole ? "whole " : "",
+                      found->low,
+                      found->high);
     set_below(config,
               found->key,
               found->is_whole ? Node::make_integer(static_cast<int64_t>(number))
@@ -179,7 +174,7 @@ void LabelTraining::prepare(Task& task, const Json& wishes) const {
 Json LabelTraining::start(const std::string& model, const Json& wishes) {
   Task task;
   task.model = models_.find(model)->name();
-  task.begin_s = seconds_now();
+  task.begin_s = std::time(nullptr);
   const std::lock_guard lock(mutex_);
   if (is_ending_) throw HttpError(503, "the server ends");
   if (task_ && task_->state == "RUNNING")
@@ -236,7 +231,7 @@ void LabelTraining::run() {
       error = failure.what();
     }
     if (!lock.owns_lock()) lock.lock();
-    task_->end_s = seconds_now();
+    task_->end_s = std::time(nullptr);
     if (!error.empty()) {
       task_->error = error;
       task_->state = "ERROR";

@@ -1,12 +1,12 @@
 #include "app/serve/monai_label.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include "app/serve/form_data.h"
 #include "app/serve/http_server.h"
@@ -24,20 +24,7 @@
 namespace cytra::app {
 namespace {
 
-constexpr int64_t kSessionSeconds = 3600;
-
-int64_t label_clock() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-uint64_t random_number() {
-  uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != sizeof number)
-    throw IoError("getrandom: the system gives no random numbers");
-  return number;
-}
+using SessionClock = std::chrono::steady_clock;
 
 const Datastore& datastore_of(const ServeState& state) {
   if (!state.datastore)
@@ -77,44 +64,26 @@ Json datastore_status(const ServeState& state) {
           {"train", train}};
 }
 
-HttpResponse label_json(const Json& body) {
-  return {200, body.dump(-1, ' ', false, Json::error_handler_t::replace)};
-}
-
 HttpResponse label_file(std::pair<std::string, std::string> file) {
-  auto& [path, content] = file;
-  HttpResponse response{200, std::move(content), media_type_of(path)};
-  response.headers.emplace_back(
-      "Content-Disposition",
-      fmt::format("attachment; filename=\"{}\"", std::filesystem::path(path).filename().string()));
-  return response;
+  const std::string name = std::filesystem::path(file.first).filename().string();
+  return attachment(std::move(file.second), name);
 }
 
 /// The result of an image with its description, in parts.
-class LabelWork final : public ImageWork {
+class LabelWork final : public FileWork {
  public:
-  LabelWork(std::unique_ptr<ImageWork> file, std::string output, Json told)
-      : file_(std::move(file)), output_(std::move(output)), told_(std::move(told)) {}
-  std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override {
-    return file_->read(model);
-  }
-  inference::ImageResult::Outputs outputs(const PreparedModel& model) override {
-    return file_->outputs(model);
-  }
+  LabelWork(ImageFile file, Spool& spool, std::string output, Json told)
+      : FileWork(std::move(file), spool), output_(std::move(output)), told_(std::move(told)) {}
   HttpResponse respond(const inference::ImageResult& result) override {
-    HttpResponse file = file_->respond(result);
+    HttpResponse file = FileWork::respond(result);
     if (output_ == "image") return file;
-    if (output_ == "json") return label_json(told_);
+    if (output_ == "json") return http_json(told_);
     const std::string name = parameter_in(file.headers.at(0).second, "filename");
     return form_response({{"params", "", told_.dump(), "application/json"},
                           {"image", name, std::move(file.body), file.type}});
   }
-  HttpError told(int status, std::string what) const override {
-    return file_->told(status, std::move(what));
-  }
 
  private:
-  const std::unique_ptr<ImageWork> file_;
   const std::string output_;
   const Json told_;
 };
@@ -124,9 +93,9 @@ std::string format_for(const std::string& ending) {
   const io::Format* format = ending.empty() ? nullptr : io::format_of_name("a" + ending);
   if (format == nullptr || format->create == nullptr || format->are_folders)
     throw HttpError(400,
-                    fmt::format("result_extension: {}: expected .nii.gz, .nrrd, .mha, .tif, .png "
-                                "or .npy",
-                                printable(ending, 20)));
+                    "result_extension: {}: expected .nii.gz, .nrrd, .mha, .tif, .png "
+                    "or .npy",
+                    printable(ending, 20));
   return format->name;
 }
 
@@ -137,11 +106,11 @@ LabelSessions::LabelSessions(int64_t most, int64_t bytes) : most_(most), bytes_(
 void LabelSessions::forget_old() {
   const std::lock_guard lock(mutex_);
   for (auto one = sessions_.begin(); one != sessions_.end();)
-    one = label_clock() - one->second.begin_s > kSessionSeconds ? sessions_.erase(one) : ++one;
+    one = SessionClock::now() > one->second.end ? sessions_.erase(one) : ++one;
 }
 
 std::string LabelSessions::add(Session session) {
-  const std::string id = fmt::format("{:016x}{:016x}", random_number(), random_number());
+  const std::string id = new_secret();
   forget_old();
   const std::lock_guard lock(mutex_);
   int64_t held = session.bytes;
@@ -155,16 +124,17 @@ std::string LabelSessions::add(Session session) {
 LabelSessions::Session LabelSessions::find(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(id);
-  if (found == sessions_.end() || label_clock() - found->second.begin_s > kSessionSeconds ||
+  if (found == sessions_.end() || SessionClock::now() > found->second.end ||
       !std::filesystem::exists(found->second.path))
     throw HttpError(404, printable(id) + ": there is no such session");
   return found->second;
 }
 
-void LabelSessions::remove(const std::string& id) {
-  find(id);
+LabelSessions::Session LabelSessions::remove(const std::string& id) {
+  Session session = find(id);
   const std::lock_guard lock(mutex_);
   sessions_.erase(id);
+  return session;
 }
 
 HttpResponse label_info(const ServeState& state) {
@@ -190,16 +160,16 @@ HttpResponse label_info(const ServeState& state) {
       trainers[name] = {{"description", "train, from the model that is served"},
                         {"config", LabelTraining::keys()}};
   }
-  return label_json({{"name", "Cytra"},
-                     {"description", "Trained models of Cytra"},
-                     {"version", version()},
-                     {"labels", labels},
-                     {"models", models},
-                     {"trainers", trainers},
-                     {"strategies", strategies},
-                     {"scoring", Json::object()},
-                     {"train_stats", Json::object()},
-                     {"datastore", datastore_status(state)}});
+  return http_json({{"name", "Cytra"},
+                    {"description", "Trained models of Cytra"},
+                    {"version", version()},
+                    {"labels", labels},
+                    {"models", models},
+                    {"trainers", trainers},
+                    {"strategies", strategies},
+                    {"scoring", Json::object()},
+                    {"train_stats", Json::object()},
+                    {"datastore", datastore_status(state)}});
 }
 
 void label_infer(ServeState& state,
@@ -210,15 +180,13 @@ void label_infer(ServeState& state,
   if (const std::string type = head.header("content-type");
       starts_with(in_small_letters(type), "application/x-www-form-urlencoded")) {
     parts.push_back({"params", "", form_value(exchange->body, "params")});
-    if (parts[0].content.empty()) parts.clear();
   } else if (!exchange->body.empty()) {
     parts = parse_form(type, std::exchange(exchange->body, {}));
   }
   if (find_part(parts, "label") != nullptr)
     throw HttpError(422, "label: the model takes images alone, expected no label or scribbles");
   const FormPart* given = find_part(parts, "params");
-  const Json params = given == nullptr ? Json::object() : parse_body(given->content);
-  if (!params.is_object()) throw HttpError(400, "params: expected an object");
+  const Json params = parse_object(given == nullptr ? "" : given->content);
   const std::string output = head.parameter("output", "all");
   if (output != "all" && output != "image" && output != "json")
     throw HttpError(400, "output=" + printable(output, 20) + ": expected all, image or json");
@@ -244,9 +212,7 @@ void label_infer(ServeState& state,
     wish.threshold = json_member<double>(params, "threshold", "a number from 0 to 1");
   const Json told{{"model", model.name()}, {"label_names", label_values(model)}};
   model.submit(
-      wish,
-      std::make_unique<LabelWork>(work_on_file(std::move(file), state.spool), output, told),
-      exchange);
+      wish, std::make_unique<LabelWork>(std::move(file), state.spool, output, told), exchange);
 }
 
 HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
@@ -255,8 +221,8 @@ HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
   const std::string tag =
       head.parameter("tag", "final").empty() ? "final" : head.parameter("tag", "final");
   if (head.path == "/datastore/" && head.method == "GET") {
-    if (head.parameter("output") == "train") return label_json(datastore_status(state)["train"]);
-    if (head.parameter("output") != "all") return label_json(datastore_status(state));
+    if (head.parameter("output") == "train") return http_json(datastore_status(state)["train"]);
+    if (head.parameter("output") != "all") return http_json(datastore_status(state));
     std::map<std::string, Json> labels;  // of each image those of all tags
     for (const auto& [own, count] : store.tags())
       for (const auto& [id, path] : store.labels(own))
@@ -266,7 +232,7 @@ HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
       objects[id] = {
           {"image", {{"info", {{"name", std::filesystem::path(path).filename().string()}}}}},
           {"labels", labels.count(id) > 0 ? labels.at(id) : Json::object()}};
-    return label_json({{"name", "datastore"}, {"description", ""}, {"objects", objects}});
+    return http_json({{"name", "datastore"}, {"description", ""}, {"objects", objects}});
   }
   if (head.path == "/datastore/" && head.method == "DELETE") {
     const std::string id = head.parameter("id");
@@ -275,7 +241,7 @@ HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
     } else {
       store.remove_label(id, tag);
     }
-    return label_json(Json::object());
+    return http_json(Json::object());
   }
   if (head.method == "GET" && head.path == "/datastore/image")
     return label_file(store.read_image(head.parameter("image")));
@@ -291,18 +257,18 @@ HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
   std::string id = head.parameter("image");
   if (head.path == "/datastore/label") {
     store.save_label(id, tag, name, part.content);
-    return label_json({{"image", id}, {"label", id}});
+    return http_json({{"image", id}, {"label", id}});
   }
   if (id.empty()) id = io::stem_of(name);
   store.add_image(id, name, part.content);
-  return label_json({{"image", id}});
+  return http_json({{"image", id}});
 }
 
 HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std::string& id) {
   const auto tell = [](const LabelSessions::Session& session) {
-    return Json{{"name", session.name},
-                {"expiry", kSessionSeconds - (label_clock() - session.begin_s)},
-                {"meta", Json::object()}};
+    const std::chrono::duration<double> left = session.end - SessionClock::now();
+    return Json{
+        {"name", session.name}, {"expiry", std::llround(left.count())}, {"meta", Json::object()}};
   };
   const std::string& method = exchange.head.method;
   if (method == "GET") {
@@ -310,18 +276,13 @@ HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std:
     const bool wants_file =
         exchange.head.parameter("image") == "true" && !std::filesystem::is_directory(session.path);
     return wants_file ? label_file({session.path, read_file(session.path, SIZE_MAX)})
-                      : label_json(tell(session));
+                      : http_json(tell(session));
   }
-  if (method == "DELETE") {
-    const LabelSessions::Session session = state.sessions.find(id);
-    state.sessions.remove(id);
-    return label_json(tell(session));
-  }
+  if (method == "DELETE") return http_json(tell(state.sessions.remove(id)));
   const std::vector<FormPart> parts =
       parse_form(exchange.head.header("content-type"), std::exchange(exchange.body, {}));
   LabelSessions::Session session;
   session.place = state.spool.take();
-  session.begin_s = label_clock();
   int64_t files = 0;
   bool is_series = true;
   for (const FormPart& part : parts) {
@@ -341,7 +302,7 @@ HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std:
     throw HttpError(415, "several files: expected slices of DICOM, or a file alone");
   if (files > 1) session.path = session.place->folder();
   const Json told = tell(session);
-  return label_json(
+  return http_json(
       {{"session_id", state.sessions.add(std::move(session))}, {"session_info", told}});
 }
 
@@ -353,20 +314,19 @@ void label_next(ServeState& state,
     throw HttpError(404, printable(strategy) + ": no such strategy." + suggestion(strategy, known));
   const Datastore& store = datastore_of(state);
   if (strategy == "uncertainty") {
-    const Json params = exchange->body.empty() ? Json::object() : parse_body(exchange->body);
-    if (!params.is_object()) throw HttpError(400, "the body: expected an object");
+    const Json params = parse_object(exchange->body);
     // Clients that know of one model alone name none: the first is meant.
     const std::string first = state.models->index().front().name;
     return state.uncertainty->ask(json_member_or<std::string>(params, "model", "a text", first),
                                   exchange);
   }
   const auto open = store.unlabelled();
-  if (open.empty()) return exchange->answer(label_json(Json::object()));
+  if (open.empty()) return exchange->answer(http_json(Json::object()));
   const auto& [id, path] = *std::next(
       open.begin(),
-      strategy == "first" ? 0 : static_cast<std::ptrdiff_t>(random_number() % open.size()));
+      strategy == "first" ? 0 : static_cast<std::ptrdiff_t>(std::random_device()() % open.size()));
   exchange->answer(
-      label_json({{"id", id}, {"name", std::filesystem::path(path).filename().string()}}));
+      http_json({{"id", id}, {"name", std::filesystem::path(path).filename().string()}}));
 }
 
 HttpResponse label_train(ServeState& state,
@@ -375,11 +335,9 @@ HttpResponse label_train(ServeState& state,
   datastore_of(state);
   LabelTraining& training = *state.training;
   if (exchange.head.method == "GET")
-    return label_json(training.status(exchange.head.parameter("check_if_running") == "true"));
-  if (exchange.head.method == "DELETE") return label_json(training.stop());
-  const Json wishes = exchange.body.empty() ? Json::object() : parse_body(exchange.body);
-  if (!wishes.is_object()) throw HttpError(400, "the body: expected an object");
-  return label_json(training.start(model, wishes));
+    return http_json(training.status(exchange.head.parameter("check_if_running") == "true"));
+  if (exchange.head.method == "DELETE") return http_json(training.stop());
+  return http_json(training.start(model, parse_object(exchange.body)));
 }
 
 }  // namespace cytra::app

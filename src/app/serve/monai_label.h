@@ -1,6 +1,7 @@
 #pragma once
 // MONAI Label's REST, for its clients: 3D Slicer, OHIF, QuPath, MITK.
 // https://docs.monai.io/projects/label
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,14 +22,16 @@ class LabelSessions {
   LabelSessions(int64_t most, int64_t bytes);
   struct Session {
     std::string name, path;  // of the image; a folder for several files
-    int64_t begin_s = 0, bytes = 0;
+    int64_t bytes = 0;
     std::shared_ptr<Spool::Place> place;
+    std::chrono::steady_clock::time_point end =
+        std::chrono::steady_clock::now() + std::chrono::hours(1);
   };
   /// Returns its name. Throws: HttpError (503) where there is no room.
   std::string add(Session session);
   /// Throws: HttpError (404).
   Session find(const std::string& id) const;
-  void remove(const std::string& id);
+  Session remove(const std::string& id);
   /// Removes the images of those whose hour is over.
   void forget_old();
 

@@ -43,10 +43,11 @@ at::Tensor coloured_numbers(const at::Tensor& numbers) {
 int64_t plane_in(const inference::ModelInput& image, int64_t plane) {
   if (plane < 0) return image.shape[1] / 2;
   if (plane < image.shape[1]) return plane;
-  throw HttpError(
-      400,
-      fmt::format(
-          "plane={}: the image has {} planes, expected a number below", plane, image.shape[1]));
+  throw HttpError(400,
+
+                  "plane={}: the image has {} planes, expected a number below",
+                  plane,
+                  image.shape[1]);
 }
 
 /// Keeps each step-th column, and none of the memory that the others are in.
@@ -172,15 +173,19 @@ class PreviewOutput final : public inference::ResultOutput {
   std::optional<inference::OverlayRows> background_;  // of an image of one plane
 };
 
-class PreviewWork final : public ImageWork {
+class PreviewWork final : public FileWork {
  public:
-  PreviewWork(std::unique_ptr<ImageWork> file,
+  PreviewWork(ImageFile file,
+              Spool& spool,
               int64_t plane,
               ShownStacks& stacks,
               std::shared_ptr<ShownStack> stack)
-      : file_(std::move(file)), plane_(plane), stacks_(stacks), stack_(std::move(stack)) {}
+      : FileWork(std::move(file), spool),
+        plane_(plane),
+        stacks_(stacks),
+        stack_(std::move(stack)) {}
   std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override {
-    return stack_->image = file_->read(model);
+    return stack_->image = FileWork::read(model);
   }
   inference::ImageResult::Outputs outputs(const PreparedModel& model) override {
     inference::ImageResult::Outputs outputs;
@@ -192,12 +197,8 @@ class PreviewWork final : public ImageWork {
     if (stack_->planes.size() > 1) stacks_.add(stack_);
     return std::move(response_);
   }
-  HttpError told(int status, std::string what) const override {
-    return file_->told(status, std::move(what));
-  }
 
  private:
-  const std::unique_ptr<ImageWork> file_;
   const int64_t plane_;
   ShownStacks& stacks_;
   const std::shared_ptr<ShownStack> stack_;
@@ -254,14 +255,9 @@ void preview_image(ServedModel& model,
                    const std::shared_ptr<HttpExchange>& exchange,
                    Spool& spool,
                    ShownStacks& stacks) {
-  std::vector<std::string> known{"plane"};
-  for (const ImageParameter& parameter : kImageParameters)
-    if (parameter.is_of_preview) known.emplace_back(parameter.name);
-  ImageRequest request = image_request_of(*exchange, known);
+  ImageRequest request = image_request_of(*exchange, /*is_preview=*/true);
   request.file.format = "auto";
-  int64_t plane = -1;
-  if (exchange->head.query.count("plane") > 0)
-    plane = whole_number_of("plane", exchange->head.parameter("plane"));
+  const int64_t plane = whole_number_in(exchange->head, "plane").value_or(-1);
   if (request.wish.form.empty() && has_probability(model, request.wish))
     request.wish.form = "probability";
   const ImageFile& file = request.file;
@@ -281,7 +277,7 @@ void preview_image(ServedModel& model,
   stack->model = prepared;
   model.submit(request.wish,
                std::make_unique<PreviewWork>(
-                   work_on_file(std::move(request.file), spool), plane, stacks, std::move(stack)),
+                   std::move(request.file), spool, plane, stacks, std::move(stack)),
                exchange);
 }
 

@@ -57,8 +57,8 @@ void Repository::add(const std::string& name, std::vector<std::string> paths) {
   Place place;
   place.stamp = place.seen = stamp_of(paths);
   place.model = std::make_shared<ServedModel>(name, config_, paths);
-  place.entry = {name, true, ""};
   place.paths = std::move(paths);
+  place.name = name;
   const std::lock_guard lock(mutex_);
   places_.emplace(name, std::move(place));
 }
@@ -85,10 +85,8 @@ std::shared_ptr<ServedModel> Repository::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const Place& own = place(name);
   if (own.model) return own.model;
-  throw HttpError(404,
-                  fmt::format("{}: is not loaded; POST /v2/repository/models/{}/load loads it",
-                              own.entry.name,
-                              own.entry.name));
+  throw HttpError(
+      404, "{}: is not loaded; POST /v2/repository/models/{}/load loads it", own.name, own.name);
 }
 
 std::map<std::string, std::shared_ptr<ServedModel>> Repository::loaded() const {
@@ -107,25 +105,24 @@ std::vector<std::string> Repository::paths_of(const std::string& name) const {
 std::vector<Repository::Entry> Repository::index() const {
   std::vector<Entry> index;
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, own] : places_) index.push_back(own.entry);
+  for (const auto& [name, own] : places_) index.push_back({name, own.model != nullptr, own.reason});
   return index;
 }
 
 void Repository::load(const std::string& name, Done done, std::vector<std::string> paths) {
   {
     const std::lock_guard lock(mutex_);
-    wanted_.push_back({place(name).entry.name, std::move(paths), std::move(done)});
+    wanted_.push_back({place(name).name, std::move(paths), std::move(done)});
   }
   changed_.notify_all();
 }
 
 void Repository::unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  Place& own = places_.at(place(name).entry.name);
+  Place& own = places_.at(place(name).name);
   if (own.model) retired_.push_back(std::move(own.model));
   own.model = nullptr;
-  own.entry.is_loaded = false;
-  own.entry.reason = "unloaded";
+  own.reason = "unloaded";
 }
 
 std::string Repository::load_now(const std::string& name, std::vector<std::string> paths) {
@@ -142,12 +139,11 @@ std::string Repository::load_now(const std::string& name, std::vector<std::strin
   const std::lock_guard lock(mutex_);
   Place& own = places_.at(name);
   if (error.empty() || !is_other) own.stamp = own.seen = stamp;
-  own.entry.reason = error;
+  own.reason = error;
   if (error.empty()) {
     own.paths = std::move(paths);
     if (own.model) retired_.push_back(std::move(own.model));
     own.model = std::move(made);
-    own.entry.is_loaded = true;
     log::info("{}: {} is loaded, and answers from now on", name, join(own.paths, ", "));
   } else {
     log::warn("{}: can't be loaded: {}; {}",

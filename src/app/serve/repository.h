@@ -62,7 +62,7 @@ class Repository {
     std::vector<std::string> paths;
     std::shared_ptr<ServedModel> model;  // null: unloaded
     std::string stamp, seen;             // of its files: as loaded, at the last look
-    Entry entry;
+    std::string name, reason;
   };
   const Place& place(const std::string& name) const;
   std::string load_now(const std::string& name, std::vector<std::string> paths);

@@ -15,14 +15,6 @@
 namespace cytra::app {
 namespace {
 
-using config::Node;
-
-Node status_node(const char* status) {
-  Node node = Node::make_map();
-  node.set("status", Node::make_string(status));
-  return node;
-}
-
 /// Whether a path is of a route; `arguments` gets what stands for its {names}.
 bool is_of_route(const std::string& path, const std::string& route, ServeArguments& arguments) {
   const std::vector<std::string> parts = split(path, '/'), expected = split(route, '/');
@@ -36,6 +28,7 @@ bool is_of_route(const std::string& path, const std::string& route, ServeArgumen
       return false;
     }
   }
+  if (found.empty()) found.emplace_back();
   arguments = std::move(found);
   return true;
 }
@@ -57,65 +50,56 @@ ServeState::ServeState(const ServeConfig& given, std::string secret)
   uncertainty.emplace(*datastore, *models, spool);
 }
 
+void Router::tell(const char* method, std::string path, const char* summary, Tell own) {
+  routes_.push_back({method, std::move(path), summary, std::move(own), {}});
+}
+
+void Router::tell_anyone(const char* method, std::string path, const char* summary, Tell own) {
+  tell(method, std::move(path), summary, std::move(own));
+  routes_.back().is_open = true;
+}
+
+void Router::work(const char* method, std::string path, const char* summary, Work own) {
+  routes_.push_back({method, std::move(path), summary, {}, std::move(own)});
+}
+
 Router::Router(ServeState& state) : state_(state) {
-  const auto predict = [this](const std::shared_ptr<HttpExchange>& exchange,
-                              const ServeArguments& arguments) {
-    predict_image(*state_.model(arguments.empty() ? "" : arguments[0]), exchange, state_.spool);
+  const Work predict = [=, this](const auto& exchange, const auto& names) {
+    predict_image(*state_.model(names[0]), exchange, state_.spool);
   };
-  const auto preview = [this](const std::shared_ptr<HttpExchange>& exchange,
-                              const ServeArguments& arguments) {
-    preview_image(*state_.model(arguments.empty() ? "" : arguments[0]),
-                  exchange,
-                  state_.spool,
-                  state_.stacks);
+  const Work preview = [=, this](const auto& exchange, const auto& names) {
+    preview_image(*state_.model(names[0]), exchange, state_.spool, state_.stacks);
   };
-  routes_ = {
-      {"GET",
-       "/healthz",
-       "Whether the program lives",
-       [](const auto&, const auto&) { return http_json(status_node("ok")); },
-       {},
-       true},
-      {"GET",
-       "/ready",
-       "Whether it takes images (503 while it ends, or has no place for their files)",
-       [this](const auto&, const auto&) {
-         expect_ready();
-         return http_json(status_node("ready"));
-       },
-       {},
-       true},
-      {"GET",
-       "/metrics",
-       "Figures for Prometheus",
-       [this](const auto&, const auto&) { return metrics(); }},
-      {"GET",
-       "/openapi.json",
-       "This description",
-       [this](const auto&, const auto&) { return openapi(); }},
-      {"GET",
+  tell_anyone("GET", "/healthz", "Whether the program lives", [](const auto&, const auto&) {
+    return http_json({{"status", "ok"}});
+  });
+  tell_anyone("GET",
+              "/ready",
+              "Whether it takes images (503 while it ends, or has no place for their files)",
+              [this](const auto&, const auto&) {
+                expect_ready();
+                return http_json({{"status", "ready"}});
+              });
+  tell("GET", "/metrics", "Figures for Prometheus", [this](const auto&, const auto&) {
+    return metrics();
+  });
+  tell("GET", "/openapi.json", "This description", [this](const auto&, const auto&) {
+    return openapi();
+  });
+  tell("GET",
        "/progress/{request_id}",
        "How far a request under way is: windows that are done, of all (null: not known yet)",
        [this](const auto&, const ServeArguments& arguments) {
          const auto [done, total] = state_.progress.find(arguments[0]);
-         Node node = Node::make_map();
-         node.set("done", Node::make_integer(done));
-         node.set("total", total > 0 ? Node::make_integer(total) : Node());
-         return http_json(node);
-       }},
-      {"POST",
-       "/predict",
-       "An image comes, its result goes; of a server with one model",
-       {},
-       predict},
-      {"POST", "/predict/{model}", "An image comes, its result goes", {}, predict},
-      {"POST",
+         return http_json({{"done", done}, {"total", total > 0 ? Json(total) : Json()}});
+       });
+  work("POST", "/predict", "An image comes, its result goes; of a server with one model", predict);
+  work("POST", "/predict/{model}", "An image comes, its result goes", predict);
+  work("POST",
        "/preview",
        "An image comes, pictures of it and its result go; of a server with one model",
-       {},
-       preview},
-      {"POST", "/preview/{model}", "An image comes, pictures of it and its result go", {}, preview},
-  };
+       preview);
+  work("POST", "/preview/{model}", "An image comes, pictures of it and its result go", preview);
   add_page_routes();
   add_protocol_routes();
   add_label_routes();
@@ -123,8 +107,7 @@ Router::Router(ServeState& state) : state_(state) {
 
 void Router::add_page_routes() {
   const auto add = [this](const char* path, const char* summary, HttpResponse (*part)()) {
-    routes_.push_back(
-        {"GET", path, summary, [part](const auto&, const auto&) { return part(); }, {}, true});
+    tell_anyone("GET", path, summary, [part](const auto&, const auto&) { return part(); });
   };
   add("/", "A page to try the models", page_html);
   add("/page.css", "Style of the pages", page_style);
@@ -136,19 +119,16 @@ void Router::add_page_routes() {
       throw HttpError(404, "no trainings; expected the server's option trainings=FOLDER");
     return state_.trainings;
   };
-  routes_.push_back(
-      {"GET",
+  work("GET",
        "/trainings/list",
        "The trainings below the server's folder of them",
-       {},
-       [=](const auto& exchange, const auto&) { exchange->answer(list_trainings(folder())); }});
-  routes_.push_back({"GET",
-                     "/trainings/report",
-                     "The report of the training `run`",
-                     {},
-                     [=](const auto& exchange, const auto&) {
-                       exchange->answer(training_report(folder(), exchange->head.parameter("run")));
-                     }});
+       [=](const auto& exchange, const auto&) { exchange->answer(list_trainings(folder())); });
+  work("GET",
+       "/trainings/report",
+       "The report of the training `run`",
+       [=](const auto& exchange, const auto&) {
+         exchange->answer(training_report(folder(), exchange->head.parameter("run")));
+       });
 }
 
 const Route& Router::find(const HttpHead& head, ServeArguments& arguments) const {
@@ -158,12 +138,12 @@ const Route& Router::find(const HttpHead& head, ServeArguments& arguments) const
     if (head.method == route.method) return route;
     methods.emplace_back(route.method);
   }
-  if (!methods.empty())
-    throw HttpError(
-        405,
-        fmt::format(
-            "{} {}: expected {}", printable(head.method, 20), head.path, join(methods, " or ")),
-        join(methods, ", "));
+  if (!methods.empty()) {
+    HttpError error(
+        405, "{} {}: expected {}", printable(head.method, 20), head.path, join(methods, " or "));
+    error.allow = join(methods, ", ");
+    throw error;
+  }
   throw HttpError(
       404, printable(head.path) + ": there is nothing; GET /openapi.json says what there is");
 }
@@ -209,9 +189,9 @@ std::unique_ptr<HttpRoom::Place> Router::admit(const HttpHead& head) {
     constexpr int64_t kMostTold = 64 << 10;  // bytes: names and settings, which nothing counts
     if (head.length.value_or(0) > kMostTold || !head.header("transfer-encoding").empty()) {
       throw HttpError(413,
-                      fmt::format("{}: expected a body of {} bytes at most, and its Content-Length",
-                                  head.path,
-                                  kMostTold));
+                      "{}: expected a body of {} bytes at most, and its Content-Length",
+                      head.path,
+                      kMostTold);
     }
     return nullptr;
   }

@@ -45,18 +45,21 @@ struct ServeState {
   std::shared_ptr<ServedModel> model(const std::string& name) const { return models->find(name); }
 };
 
-using ServeArguments = std::vector<std::string>;  // of a route, in its order
+using ServeArguments = std::vector<std::string>;  // of a route, in its order; {""}: it has none
+/// Answers at once. Throws: HttpError.
+using Tell =
+    std::function<HttpResponse(const HttpExchange& exchange, const ServeArguments& arguments)>;
+/// Does work that takes a place in the room, in a thread of ServeState::pool, and answers then or
+/// later. Throws: HttpError.
+using Work = std::function<void(const std::shared_ptr<HttpExchange>& exchange,
+                                const ServeArguments& arguments)>;
 /// A route. `path`: "/v2/models/{model}/infer". Exactly one function is set.
 struct Route {
-  const char *method, *path, *summary;
-  /// Answers at once. Throws: HttpError.
-  std::function<HttpResponse(const HttpExchange& exchange, const ServeArguments& arguments)> tell =
-      {};
-  /// Does work that takes a place in the room, in a thread of ServeState::pool, and answers then
-  /// or later. Throws: HttpError.
-  std::function<void(const std::shared_ptr<HttpExchange>& exchange,
-                     const ServeArguments& arguments)>
-      work = {};
+  const char* method;
+  std::string path;
+  const char* summary;
+  Tell tell;
+  Work work;
   bool is_open = false;  // needs no token
 };
 
@@ -72,6 +75,9 @@ class Router final : public HttpHandler {
   bool is_token(const std::string& given) const;
   void check_client(const HttpHead& head, const Route& route) const;
   void expect_ready() const;
+  void tell(const char* method, std::string path, const char* summary, Tell own);
+  void tell_anyone(const char* method, std::string path, const char* summary, Tell own);
+  void work(const char* method, std::string path, const char* summary, Work own);
   void add_protocol_routes();
   void add_label_routes();
   void add_page_routes();

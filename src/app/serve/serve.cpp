@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -24,16 +23,6 @@ namespace {
 constexpr double kEndSeconds = 5;  // for closing, after the last answer
 const bool serve_is_added = add_program<ServeConfig>("serve");
 
-/// A secret of 128 bits.
-std::string new_token() {
-  unsigned char bytes[16];
-  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-    throw IoError("getrandom: the system gives no random numbers");
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
-
 std::string token_of(const ServeConfig& config) {
   if (!config.token) {
     if (!is_loopback(config.host)) {
@@ -43,7 +32,7 @@ std::string token_of(const ServeConfig& config) {
     }
     return "";
   }
-  return *config.token == "auto" ? new_token() : *config.token;
+  return *config.token == "auto" ? new_secret() : *config.token;
 }
 
 /// Whether the other end of a pipe is open; what comes through it is read and dropped.

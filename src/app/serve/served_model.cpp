@@ -77,7 +77,8 @@ class ServedModel::Job final : public pipelines::BatchRequest,
       : prepared(std::move(own)),
         model_(model),
         work_(std::move(work)),
-        exchange_(std::move(exchange)) {
+        exchange_(std::move(exchange)),
+        number_(++model.begun_) {
     ++model_.open_;
   }
   ~Job() override { --model_.open_; }
@@ -107,7 +108,7 @@ class ServedModel::Job final : public pipelines::BatchRequest,
     bytes = input->is_by_rows() ? 0 : static_cast<int64_t>(sizeof(float));
     for (const int64_t side : input->shape) bytes *= side;
     bucket = fmt::format("{} {}", prepared->key, fmt::join(input->shape, "x"));
-    if (input->is_by_rows()) bucket += fmt::format(" {}", static_cast<const void*>(this));
+    if (input->is_by_rows()) bucket += fmt::format(" alone {}", number_);
   }
   void compute() {
     check_wanted(is_abandoned);
@@ -160,6 +161,7 @@ class ServedModel::Job final : public pipelines::BatchRequest,
   ServedModel& model_;
   const std::unique_ptr<ImageWork> work_;
   const std::shared_ptr<HttpExchange> exchange_;
+  const int64_t number_;  // of the model's requests
   int64_t reported_ = 0;  // windows
   std::vector<at::Tensor> rows_;
 };

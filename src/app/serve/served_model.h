@@ -43,8 +43,8 @@ class ImageWork {
 
 class ServedModel {
  public:
-  /// `threads`: that read, and as many that finish. Throws: what load_subject() and
-  /// predictors_of() throw; ConfigError for a model whose results are no images.
+  /// Throws: what load_subject() and predictors_of() throw; ConfigError for a model whose results
+  /// are no images.
   ServedModel(std::string name, const ServeConfig& config, std::vector<std::string> paths);
   ~ServedModel();
   ServedModel(const ServedModel&) = delete;
@@ -79,7 +79,7 @@ class ServedModel {
   bool original_grid_ = false;
   std::vector<std::string> heads_;
   std::map<std::string, std::shared_ptr<const inference::Predictor>> predictors_;  // by head
-  std::atomic<int64_t> open_{0};
+  std::atomic<int64_t> open_{0}, begun_{0};                                        // requests
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const PreparedModel>> prepared_;  // guarded by mutex_
   std::unique_ptr<ThreadPool> readers_, finishers_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "app/serve/http.h"
+#include "base/descriptor.h"
 
 namespace cytra::app {
 
@@ -22,9 +23,6 @@ class SharedRegions {
   };
   /// `room` counts the bytes that are copied from regions.
   explicit SharedRegions(HttpRoom& room) : room_(room) {}
-  ~SharedRegions();
-  SharedRegions(const SharedRegions&) = delete;
-  SharedRegions& operator=(const SharedRegions&) = delete;
 
   /// Opens a region of this user. Throws: HttpError (400).
   void add(const std::string& name, const Region& region);
@@ -43,10 +41,9 @@ class SharedRegions {
   void write(const std::string& name, int64_t offset, const std::string& bytes) const;
 
  private:
-  class File;
   struct Open {
     Region region;
-    std::shared_ptr<const File> file;
+    std::shared_ptr<const Descriptor> file;
   };
   Open find(const std::string& name, int64_t offset, int64_t bytes) const;
   HttpRoom& room_;

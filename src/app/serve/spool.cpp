@@ -43,16 +43,14 @@ void remove_left(const std::string& parent) {
     if (!starts_with(path, parent + kSpoolName) || ::lstat(path.c_str(), &status) != 0 ||
         !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid())
       continue;
-    const int lock = ::open((path + "/.lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (lock < 0) continue;
-    if (::flock(lock, LOCK_EX | LOCK_NB) == 0) fs::remove_all(path, ignored);
-    ::close(lock);
+    const Descriptor lock(::open((path + "/.lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) fs::remove_all(path, ignored);
   }
 }
 
-bool is_there(int descriptor) {
+bool is_there(const Descriptor& file) {
   struct stat status {};
-  return ::fstat(descriptor, &status) == 0 && status.st_nlink > 0;
+  return ::fstat(file.get(), &status) == 0 && status.st_nlink > 0;
 }
 
 }  // namespace
@@ -66,7 +64,6 @@ Spool::Spool(int64_t bytes) : bytes_(bytes) {
 Spool::~Spool() {
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
-  ::close(lock_);
 }
 
 void Spool::open() {
@@ -76,15 +73,16 @@ void Spool::open() {
                         static_cast<double>(bytes_);
   // A server that starts just now may take the folder, without its lock, for one that was left.
   do {
-    if (lock_ >= 0) ::close(std::exchange(lock_, -1));
     folder_ = fmt::format("{}{}XXXXXX", fits ? kMemory : disk_folder(), kSpoolName);
     if (::mkdtemp(folder_.data()) == nullptr) {
       folder_ = fmt::format("{}{}XXXXXX", disk_folder(), kSpoolName);
       if (::mkdtemp(folder_.data()) == nullptr) fail_spool(folder_, errno);
     }
-    lock_ = ::open((folder_ + "/.lock").c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (lock_ < 0) fail_spool(folder_, errno);
-  } while ((::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_there(lock_));
+    lock_ = Descriptor(
+        ::open((folder_ + "/.lock").c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (lock_.get() < 0) fail_spool(folder_, errno);
+  } while ((::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+           !is_there(lock_));
 }
 
 std::string Spool::folder() const {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace cytra::app {
 
 /// A folder of this user alone, in memory (/dev/shm) where there is room, else below $TMPDIR or
@@ -41,7 +43,7 @@ class Spool {
   const int64_t bytes_;
   mutable std::mutex mutex_;
   std::string folder_;  // guarded by mutex_, as what follows
-  int lock_ = -1;       // the descriptor of its file .lock
+  Descriptor lock_;     // of its file .lock
   std::vector<int64_t> free_;
   int64_t made_ = 0;
 };

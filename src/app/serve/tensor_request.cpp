@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "data/image_tensor.h"
 #include "inference/windowed_model.h"
+#include "io/grey.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::app {
@@ -38,24 +39,22 @@ class TensorImage final : public io::ImageReader {
   const io::Image image_;
 };
 
+/// What a request has and wants.
+struct TensorQuestion {
+  std::shared_ptr<HttpExchange> exchange;
+  const SharedRegions& regions;
+  InputTensor input;
+  std::vector<OutputTensor> outputs;
+  std::string model, id;
+  int64_t dims;
+};
+
 /// A request, until all of its results are there: of each output, and each image.
 class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
  public:
-  TensorRequest(std::shared_ptr<HttpExchange> exchange,
-                const SharedRegions& regions,
-                InputTensor input,
-                std::vector<OutputTensor> outputs,
-                std::string model,
-                std::string id,
-                int64_t dims)
-      : exchange_(std::move(exchange)),
-        regions_(regions),
-        input_(std::move(input)),
-        outputs_(std::move(outputs)),
-        model_(std::move(model)),
-        id_(std::move(id)),
-        dims_(dims),
-        results_(outputs_.size() * static_cast<std::size_t>(input_.count)) {}
+  explicit TensorRequest(TensorQuestion asked)
+      : asked_(std::move(asked)),
+        results_(asked_.outputs.size() * static_cast<std::size_t>(asked_.input.count)) {}
 
   struct Result {
     io::Dtype dtype = io::Dtype::f32;
@@ -64,16 +63,16 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     std::shared_ptr<const HttpRoom::Place> place;  // of bytes
   };
 
-  const InputTensor& input() const { return input_; }
-  const std::shared_ptr<RequestProgress>& progress() const { return exchange_->progress; }
+  const InputTensor& input() const { return asked_.input; }
+  const std::shared_ptr<RequestProgress>& progress() const { return asked_.exchange->progress; }
   void take(std::size_t place, Result result) {
-    result.place = regions_.count(static_cast<int64_t>(result.bytes.size()));
+    result.place = asked_.regions.count(static_cast<int64_t>(result.bytes.size()));
     results_[place] = std::move(result);
   }
   /// A part has ended; the last one makes the answer, and one that failed stops the others.
   void end(HttpResponse response) {
     if (response.status >= 400) {
-      if (!is_stopped()) exchange_->answer(std::move(response));
+      if (!is_stopped()) asked_.exchange->answer(std::move(response));
       return stop();
     }
     {
@@ -81,9 +80,9 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
       if (++done_ < results_.size()) return;
     }
     try {
-      exchange_->answer(respond());
+      asked_.exchange->answer(respond());
     } catch (const HttpError& error) {
-      exchange_->answer(error_response(error.status, error.what()));
+      asked_.exchange->answer(error_response(error.status, error.what()));
     }
   }
   void on_end(std::function<void()> cancel) {
@@ -96,7 +95,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     }
     if (is_stopped) return cancel();
     if (!is_first) return;
-    exchange_->on_end([self = weak_from_this()] {
+    asked_.exchange->on_end([self = weak_from_this()] {
       if (const auto own = self.lock()) own->stop();
     });
   }
@@ -118,14 +117,14 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
 
  private:
   HttpResponse respond() {
-    Json answer{{"model_name", model_}, {"model_version", "1"}};
-    if (!id_.empty()) answer["id"] = id_;
+    Json answer{{"model_name", asked_.model}, {"model_version", "1"}};
+    if (!asked_.id.empty()) answer["id"] = asked_.id;
     Json outputs = Json::array();
     std::string binary;
     int64_t json_numbers = 0;
-    for (std::size_t o = 0; o < outputs_.size(); ++o) {
-      const OutputTensor& wanted = outputs_[o];
-      const auto images = static_cast<std::size_t>(input_.count);
+    for (std::size_t o = 0; o < asked_.outputs.size(); ++o) {
+      const OutputTensor& wanted = asked_.outputs[o];
+      const auto images = static_cast<std::size_t>(asked_.input.count);
       Result first = std::move(results_[o * images]);
       std::string bytes = std::move(first.bytes);
       for (std::size_t i = 1; i < images; ++i) {
@@ -135,19 +134,19 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
         bytes += one.bytes;
       }
       std::vector<int64_t> shape = first.shape;
-      const auto rank = static_cast<int64_t>(input_.shape.size());
-      if (rank == dims_ + 2) shape.insert(shape.begin(), input_.count);
-      if (rank == dims_ && shape.front() == 1) shape.erase(shape.begin());
+      const auto rank = static_cast<int64_t>(asked_.input.shape.size());
+      if (rank == asked_.dims + 2) shape.insert(shape.begin(), asked_.input.count);
+      if (rank == asked_.dims && shape.front() == 1) shape.erase(shape.begin());
       Json output{{"name", wanted.name}, {"datatype", type_name(first.dtype)}, {"shape", shape}};
       if (!wanted.region.empty()) {
         if (static_cast<int64_t>(bytes.size()) > wanted.bytes) {
           throw HttpError(400,
-                          fmt::format("{}: {} bytes, but shared_memory_byte_size is {}",
-                                      wanted.name,
-                                      bytes.size(),
-                                      wanted.bytes));
+                          "{}: {} bytes, but shared_memory_byte_size is {}",
+                          wanted.name,
+                          bytes.size(),
+                          wanted.bytes);
         }
-        regions_.write(wanted.region, wanted.offset, bytes);
+        asked_.regions.write(wanted.region, wanted.offset, bytes);
         output["parameters"] = {{"shared_memory_region", wanted.region},
                                 {"shared_memory_offset", wanted.offset},
                                 {"shared_memory_byte_size", bytes.size()}};
@@ -158,10 +157,10 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
         json_numbers += static_cast<int64_t>(bytes.size() / io::size_of(first.dtype));
         if (json_numbers > kMostJsonNumbers)
           throw HttpError(413,
-                          fmt::format("{}: above {} numbers as JSON in all; expected binary_data "
-                                      "or shared memory",
-                                      wanted.name,
-                                      kMostJsonNumbers));
+                          "{}: above {} numbers as JSON in all; expected binary_data "
+                          "or shared memory",
+                          wanted.name,
+                          kMostJsonNumbers);
         output["data"] = numbers(bytes, first.dtype);
       }
       outputs.push_back(std::move(output));
@@ -190,12 +189,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     return list;
   }
 
-  const std::shared_ptr<HttpExchange> exchange_;
-  const SharedRegions& regions_;
-  const InputTensor input_;
-  const std::vector<OutputTensor> outputs_;
-  const std::string model_, id_;
-  const int64_t dims_;
+  const TensorQuestion asked_;
   std::vector<Result> results_;  // of each output its images; each is set by one thread
   std::mutex mutex_;
   std::size_t done_ = 0;                          // guarded by mutex_
@@ -219,30 +213,28 @@ class TensorPart final : public HttpExchange {
 
 class TensorWork final : public ImageWork {
  public:
-  TensorWork(std::shared_ptr<TensorRequest> request,
-             std::size_t place,
-             int64_t image,
-             bool has_transforms)
-      : request_(std::move(request)),
-        place_(place),
-        image_(image),
-        has_transforms_(has_transforms) {}
+  TensorWork(std::shared_ptr<TensorRequest> request, std::size_t place, bool has_transforms)
+      : request_(std::move(request)), place_(place), has_transforms_(has_transforms) {}
 
   std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override {
     const inference::WindowedModel& windowed = model.predictor.windowed();
-    io::Image image = request_->input().image(image_);
-    const std::string id = fmt::format("image {}", image_);
+    const InputTensor& input = request_->input();
+    const auto number = static_cast<int64_t>(place_) % input.count;
+    io::Image image = input.image(number);
+    const std::string id = fmt::format("image {}", number);
     if (!has_transforms_) {
       const at::Tensor values =
           data::to_tensor(std::move(image), windowed.image_dims(), id).to(at::kFloat);
       data::check_finite(values, id);
-      auto input = std::make_shared<inference::ModelInput>(values);
-      input->sample.id = id;
-      return input;
+      auto made = std::make_shared<inference::ModelInput>(values);
+      made->sample.id = id;
+      return made;
     }
     data::Sample sample;
     sample.id = id;
-    const auto reader = std::make_shared<const TensorImage>(std::move(image));
+    std::shared_ptr<const io::ImageReader> reader =
+        std::make_shared<const TensorImage>(std::move(image));
+    if (windowed.model.in_channels == 1) reader = io::grey_of(std::move(reader), id);
     sample.geometries[windowed.x_key] = {};
     sample.unread[windowed.x_key] = {
         reader, io::within({}, reader->info().shape, id), windowed.image_dims(), id};
@@ -287,7 +279,6 @@ class TensorWork final : public ImageWork {
 
   const std::shared_ptr<TensorRequest> request_;
   const std::size_t place_;
-  const int64_t image_;
   const bool has_transforms_;
   bool has_steps_ = false;
   io::Dtype dtype_ = io::Dtype::f32;
@@ -335,8 +326,7 @@ void predict_tensors(ServedModel& model,
     text = text.substr(0, size);
   }
   const auto parsed = regions.count(16 * static_cast<int64_t>(text.size()));  // each "1," 16 bytes
-  const Json body = parse_body(text, kMostTensor);
-  if (!body.is_object()) throw HttpError(400, "JSON: expected an object");
+  const Json body = parse_object(text, kMostTensor);
   const Json& parameters = parameters_of(body);
   for (const auto& [name, value] : parameters.items()) {  // clients send what other servers read
     const std::vector<std::string> known{
@@ -363,31 +353,31 @@ void predict_tensors(ServedModel& model,
   const std::vector<OutputTensor> outputs = outputs_of(body, forms.front());
   for (const OutputTensor& output : outputs) {
     if (std::find(forms.begin(), forms.end(), output.name) == forms.end())
-      throw HttpError(
-          400,
-          fmt::format(
-              "outputs: {}: expected one of {}", printable(output.name, 40), join(forms, ", ")));
+      throw HttpError(400,
+
+                      "outputs: {}: expected one of {}",
+                      printable(output.name, 40),
+                      join(forms, ", "));
   }
   InputTensor input = input_of(body, std::move(binary), regions, windowed.image_dims());
   const int64_t images = input.count;
   if (images > kMostImages)
-    throw HttpError(400, fmt::format("{} images, expected at most {}", images, kMostImages));
-  const auto request =
-      std::make_shared<TensorRequest>(exchange,
-                                      regions,
-                                      std::move(input),
-                                      outputs,
-                                      model.name(),
-                                      json_member_or<std::string>(body, "id", "a text", ""),
-                                      windowed.image_dims());
+    throw HttpError(400, "{} images, expected at most {}", images, kMostImages);
+  const auto request = std::make_shared<TensorRequest>(
+      TensorQuestion{exchange,
+                     regions,
+                     std::move(input),
+                     outputs,
+                     model.name(),
+                     json_member_or<std::string>(body, "id", "a text", ""),
+                     windowed.image_dims()});
   const std::size_t parts = outputs.size() * static_cast<std::size_t>(images);
   if (exchange->progress) exchange->progress->expect(static_cast<int64_t>(parts));
   try {
     for (std::size_t place = 0; place < parts; ++place) {
       wish.form = outputs[place / static_cast<std::size_t>(images)].name;
-      const auto image = static_cast<int64_t>(place) % images;
       model.submit(wish,
-                   std::make_unique<TensorWork>(request, place, image, has_transforms),
+                   std::make_unique<TensorWork>(request, place, has_transforms),
                    std::make_shared<TensorPart>(request));
     }
   } catch (...) {

@@ -147,7 +147,7 @@ HttpResponse list_trainings(const std::string& folder) {
   for (const auto& [run, changed] : run_folders(folder))
     list.push_back(
         {{"run", run}, {"is_running", is_running(folder + "/" + run)}, {"changed", changed}});
-  return {200, list.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return http_json(list);
 }
 
 HttpResponse training_report(const std::string& folder, const std::string& run) {

@@ -18,22 +18,12 @@ namespace cytra::app {
 namespace {
 
 /// Takes the mean of a result in place of an answer.
-class ScoreWork final : public ImageWork {
- public:
-  explicit ScoreWork(std::unique_ptr<ImageWork> file) : file_(std::move(file)) {}
-  std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override {
-    return file_->read(model);
-  }
+struct ScoreWork final : FileWork {
+  using FileWork::FileWork;
   inference::ImageResult::Outputs outputs(const PreparedModel&) override { return {}; }
   HttpResponse respond(const inference::ImageResult& result) override {
     return {200, std::to_string(result.mean_uncertainty())};
   }
-  HttpError told(int status, std::string what) const override {
-    return file_->told(status, std::move(what));
-  }
-
- private:
-  const std::unique_ptr<ImageWork> file_;
 };
 
 /// A request of the server to itself.
@@ -92,20 +82,10 @@ void Uncertainty::ask(const std::string& model, const std::shared_ptr<HttpExchan
   changed_.notify_all();
 }
 
-void Uncertainty::refuse(Scores& scores, const HttpError& error) {
-  for (const Question& question : scores.questions)
-    question.exchange->answer(error_response(error.status, error.what()));
-  scores.questions.clear();
-}
-
 void Uncertainty::answer(Scores& scores) const {
   if (scores.questions.empty()) return;
-  std::map<std::string, std::string> open;
-  try {
-    open = store_.unlabelled();  // as it is now: a label may have come since an image was begun
-  } catch (const HttpError& error) {
-    return refuse(scores, error);
-  }
+  // As it is now: a label may have come since an image was begun.
+  const std::map<std::string, std::string> open = store_.unlabelled();
   const std::pair<const std::string, Score>* best = nullptr;
   double highest = 0;
   std::size_t known = 0;
@@ -128,24 +108,15 @@ void Uncertainty::answer(Scores& scores) const {
   while (!scores.questions.empty()) {
     const bool is_due = scores.questions.front().until <= Clock::now() && best != nullptr;
     if (known < open.size() && !is_due) return;
-    scores.questions.front().exchange->answer(
-        {200, told.dump(-1, ' ', false, Json::error_handler_t::replace)});
+    scores.questions.front().exchange->answer(http_json(told));
     scores.questions.pop_front();
   }
 }
 
 /// Scores one image. False: there was nothing to do.
 bool Uncertainty::work(const std::string& name) {
-  std::shared_ptr<ServedModel> model;
-  std::map<std::string, std::string> open;
-  try {
-    model = models_.find(name);
-    open = store_.unlabelled();
-  } catch (const HttpError& error) {
-    const std::lock_guard lock(mutex_);
-    refuse(scores_[name], error);
-    return false;
-  }
+  const std::shared_ptr<ServedModel> model = models_.find(name);
+  const std::map<std::string, std::string> open = store_.unlabelled();
   std::string id;
   {
     const std::lock_guard lock(mutex_);
@@ -164,11 +135,10 @@ bool Uncertainty::work(const std::string& name) {
     ImageFile file;
     file.path = open.at(id);
     const auto exchange = std::make_shared<OwnExchange>();
-    model->submit(
-        kEntropy, std::make_unique<ScoreWork>(work_on_file(std::move(file), spool_)), exchange);
+    model->submit(kEntropy, std::make_unique<ScoreWork>(std::move(file), spool_), exchange);
     std::future<HttpResponse> told = exchange->told();
     while (told.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
-      if (is_stopping()) return false;
+      if (is_stopping_) return false;
     const HttpResponse answer = told.get();
     if (answer.status != 200) throw HttpError(answer.status, answer.body);
     score.value = std::stod(answer.body);
@@ -181,9 +151,16 @@ bool Uncertainty::work(const std::string& name) {
   return true;
 }
 
-bool Uncertainty::is_stopping() {
-  const std::lock_guard lock(mutex_);
-  return is_stopping_;
+/// Does work(); where the model or the images can't be known, that is the answer.
+bool Uncertainty::attempt(const std::string& name) {
+  try {
+    return work(name);
+  } catch (const HttpError& error) {
+    const std::lock_guard lock(mutex_);
+    for (const Question& question : std::exchange(scores_[name].questions, {}))
+      question.exchange->answer(error_response(error.status, error.what()));
+    return false;
+  }
 }
 
 void Uncertainty::run() {
@@ -193,7 +170,7 @@ void Uncertainty::run() {
     for (const auto& [name, unused] : scores_) names.push_back(name);
     lock.unlock();
     bool is_busy = false;
-    for (const std::string& name : names) is_busy |= work(name);
+    for (const std::string& name : names) is_busy |= attempt(name);
     lock.lock();
     // Else images may be added and models loaded anew: it looks again soon.
     if (!is_busy && !is_stopping_) changed_.wait_for(lock, std::chrono::milliseconds(500));

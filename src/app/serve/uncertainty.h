@@ -1,5 +1,6 @@
 #pragma once
 // Which image the model knows least about: MONAI Label's strategy `uncertainty`.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -47,9 +48,8 @@ class Uncertainty {
     std::deque<Question> questions;
   };
   bool work(const std::string& name);
-  static void refuse(Scores& scores, const HttpError& error);
+  bool attempt(const std::string& name);
   void answer(Scores& scores) const;
-  bool is_stopping();
   void run();
 
   const Datastore& store_;
@@ -57,7 +57,7 @@ class Uncertainty {
   Spool& spool_;
   std::mutex mutex_;
   std::map<std::string, Scores> scores_;  // by model; guarded by mutex_
-  bool is_stopping_ = false;              // the same
+  std::atomic<bool> is_stopping_{false};
   std::condition_variable changed_;
   std::thread thread_;
 };

@@ -17,6 +17,7 @@
 #include "cli/mcp/borders.h"
 #include "cli/mcp/calls.h"
 #include "cli/mcp/tools.h"
+#include "config/json_limits.h"
 
 namespace cytra::cli::mcp {
 namespace {
@@ -27,8 +28,8 @@ constexpr const char* kVersionKey = "io.modelcontextprotocol/protocolVersion";
 constexpr const char* kCapabilitiesKey = "io.modelcontextprotocol/clientCapabilities";
 
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
-constexpr int kTick_ms = 100;    // between two looks at programs that work
-constexpr int kMostDepth = 100;  // of a request's lists and objects
+constexpr int kTick_ms = 100;  // between two looks at programs that work
+constexpr std::size_t kMostDepth = 100, kMostNames = 1000;  // of a request's lists and objects
 
 // Source: JSON-RPC 2.0, and MCP's own.
 constexpr int kNoJson = -32700, kNoRequest = -32600, kNoMethod = -32601, kBadParameters = -32602,
@@ -140,12 +141,13 @@ class Server {
 
   void take_line(const std::string& line) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-    bool is_deep = false;  // what is nested deeper is left out: copies of it would fill the stack
-    const auto keeps = [&](int depth, Json::parse_event_t, Json&) {
-      is_deep |= depth > kMostDepth;
-      return depth <= kMostDepth;
-    };
-    const Json message = Json::parse(line, keeps, false);
+    if (const auto why = config::json_beyond(line, kMostDepth, kMostNames); !why.empty()) {
+      const auto whole = nlohmann::json::parse(line, nullptr, false);  // in order of its names
+      const auto id = whole.is_object() ? whole.value("id", nlohmann::json()) : nlohmann::json();
+      return refuse(id.is_string() || id.is_number_integer() ? Json(id) : Json(),
+                    {kNoRequest, fmt::format("the JSON {}", why)});
+    }
+    const Json message = Json::parse(line, nullptr, false);
     if (message.is_discarded()) return refuse(Json(), {kNoJson, "the line is not JSON"});
     const Json none = Json::object(), &object = message.is_object() ? message : none;
     const Json id = object.value("id", Json()), method = object.value("method", Json());
@@ -158,7 +160,6 @@ class Server {
           has_id ? id : Json(),
           {kNoRequest, "expected a request of JSON-RPC 2.0: jsonrpc, id, method, params"});
     }
-    if (is_deep) return refuse(id, {kNoRequest, "the JSON is nested too deep"});
     if (!has_id) {
       if (method == "notifications/cancelled") calls_.cancel(params.value("requestId", Json()));
       return;  // others need nothing to be done

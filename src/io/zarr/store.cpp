@@ -6,11 +6,13 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/json_limits.h"
 
 namespace cytra::io {
 namespace {
@@ -18,7 +20,7 @@ namespace {
 // The most metadata: a plate of 384 wells and nine fields has 2 MB, and 20 MB of consolidated
 // metadata.
 constexpr std::size_t kMostMetadata = std::size_t{64} << 20;
-constexpr int kDeepest = 32;
+constexpr std::size_t kDeepest = 32;
 
 // The number of blocks that a thread keeps; 0 with AddressSanitizer, which then sees when each is
 // freed.
@@ -61,18 +63,9 @@ Buffer::Buffer(std::size_t count) : size(count) {
   data = {new unsigned char[count], BufferDeleter{count}};
 }
 
-ZarrFile::~ZarrFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-ZarrFile::ZarrFile(ZarrFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(other.descriptor_), size_(other.size_) {
-  other.descriptor_ = -1;
-}
-
 void ZarrFile::read(std::size_t offset, std::size_t count, unsigned char* into) const {
   while (count > 0) {
-    const ssize_t got = ::pread(descriptor_, into, count, static_cast<off_t>(offset));
+    const ssize_t got = ::pread(descriptor_.get(), into, count, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_errno("can't be read", path_, errno);
     if (got == 0) throw DataError(path_ + ": ends too early, expected a complete file");
@@ -143,15 +136,14 @@ Json ZarrStore::read_json(const std::string& key) {
   metadata_left_ -= file.size();
   std::string text(file.size(), '\0');
   file.read(0, text.size(), reinterpret_cast<unsigned char*>(text.data()));
-  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kDeepest)
-      throw DataError(file.path() + ": nested too deep, expected metadata of Zarr");
-    // A copy of all metadata below is long, and not needed.
-    return !(depth == 1 && event == Json::parse_event_t::key && value == "consolidated_metadata");
-  };
+  if (const auto why = config::json_beyond(text, kDeepest, SIZE_MAX); !why.empty())
+    throw DataError(fmt::format("{}: {}, expected metadata of Zarr", file.path(), why));
   try {
-    Json json = Json::parse(text, check);
-    if (json.is_object()) return json;
+    Json json = Json::parse(text);
+    if (json.is_object()) {
+      json.erase("consolidated_metadata");  // a copy of all metadata below
+      return json;
+    }
   } catch (const Json::exception& error) {
     throw DataError(file.path() + ": not JSON (" + printable(error.what(), 150) +
                     "), expected metadata of Zarr");

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/descriptor.h"
+
 namespace cytra::io {
 
 using Json = nlohmann::json;
@@ -29,10 +31,7 @@ class ZarrFile {
   ZarrFile() = default;
   ZarrFile(std::string path, int descriptor, std::size_t size)
       : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
-  ~ZarrFile();
-  ZarrFile(ZarrFile&& other) noexcept;
-  ZarrFile& operator=(ZarrFile&&) = delete;
-  explicit operator bool() const { return descriptor_ >= 0; }
+  explicit operator bool() const { return descriptor_.get() >= 0; }
   const std::string& path() const { return path_; }
   std::size_t size() const { return size_; }
   /// Reads bytes. Throws: DataError beyond the end, IoError.
@@ -40,7 +39,7 @@ class ZarrFile {
 
  private:
   std::string path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::size_t size_ = 0;
 };
 

@@ -30,8 +30,9 @@ std::string bucket_of(const std::vector<int64_t>& image, const at::TensorOptions
                      type.device().str());
 }
 
-at::Tensor padded_input(const at::Tensor& input, const std::vector<int64_t>& image) {
-  if (input.sizes().slice(1) == at::IntArrayRef(image)) return input;
+/// A copy, which the caller can't change and the model may.
+at::Tensor padded_copy(const at::Tensor& input, const std::vector<int64_t>& image) {
+  if (input.sizes().slice(1) == at::IntArrayRef(image)) return input.clone();
   std::vector<int64_t> ends;  // of the last dimension first: before, after
   for (int64_t d = input.dim() - 1; d >= 2; --d) {
     ends.push_back(0);
@@ -91,21 +92,13 @@ struct BatchingService::Impl {
     return answer;
   }
 
-  static bool is_padded_copy(const BatchSlice& slice) {
-    return static_cast<const Request::State&>(*slice.request).is_padded();
-  }
-
   void compute(const Batch& batch) {
     std::vector<at::Tensor> parts;
     for (const BatchSlice& slice : batch.slices) {
       const auto& request = static_cast<const Request::State&>(*slice.request);
       parts.push_back(request.input.narrow(0, slice.begin, slice.count));
     }
-    // A model may work in place: it must never get the caller's memory.
-    const bool is_callers = parts.size() == 1 && !is_padded_copy(batch.slices[0]);
-    const at::Tensor images = is_callers          ? parts[0].clone()
-                              : parts.size() == 1 ? parts[0]
-                                                  : at::cat(parts);
+    const at::Tensor images = parts.size() == 1 ? parts[0] : at::cat(parts);
     const at::Tensor answers = run(images);
     int64_t values = images.numel(), asked = 0, begin = 0;
     for (const BatchSlice& slice : batch.slices) {
@@ -150,7 +143,7 @@ BatchingService::Request BatchingService::submit(const at::Tensor& input, BatchT
   state.size = input.sizes().slice(2).vec();
   const std::vector<int64_t> image =
       padded_shape(input.sizes().slice(1).vec(), impl_->options.pad_to);
-  state.input = padded_input(input, image);
+  state.input = padded_copy(input, image);
   state.bucket = bucket_of(image, input.options());
   state.images = input.size(0);
   state.bytes = static_cast<int64_t>(state.input.nbytes());

@@ -42,8 +42,8 @@ class BatchingService {
     std::weak_ptr<State> state_;
     BatchingService* service_ = nullptr;
   };
-  /// input: (n,C,[D,]H,W), n >= 1; it must not change until the answer is there. More images than
-  /// a batch are computed in several, and the answer is put together again.
+  /// input: (n,C,[D,]H,W), n >= 1, which is copied: the caller may change it at once. More images
+  /// than a batch are computed in several, and the answer is put together again.
   /// Throws: DataError (dimensions, n), RequestError where there is no room, or no more is taken.
   Request submit(const at::Tensor& input, BatchTime deadline = kNoDeadline);
 

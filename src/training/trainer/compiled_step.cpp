@@ -240,10 +240,10 @@ std::vector<at::Tensor> CompiledStep::run(RecordedWork& recorded,
   std::vector<at::Tensor> before;
   try {
     before = copies(changed);
-    if (recorded.rehearsals < kRehearsals)
-      return recorder_->rehearse(work, /*may_wait=*/++recorded.rehearsals < kRehearsals);
     if (!recorded.recording) {
       const std::lock_guard alone(device::recording_mutex());
+      if (recorded.rehearsals < kRehearsals)
+        return recorder_->rehearse(work, /*may_wait=*/++recorded.rehearsals < kRehearsals);
       recorded.recording = recorder_->record(work);
     }
     return check(recorded, work, changed, before, seed);

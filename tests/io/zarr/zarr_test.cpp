@@ -196,6 +196,15 @@ struct Store {
           "datasets": [{"path": "0"}]}]})");
 };
 
+// What takes time by the square of their number does not come to its end here.
+TEST(Zarr, ReadsMetadataOfManyNames) {
+  const Folder folder;
+  Store store(folder);
+  for (int i = 0; i < 100'000; ++i) store.attributes["more"][std::to_string(i)] = Json::object();
+  store.write();
+  EXPECT_EQ(read_image(store.path).shape, (std::array<int64_t, 4>{1, 1, 3, 4}));
+}
+
 TEST(Zarr, NothingOutsideTheFolderIsRead) {
   const Folder folder;
   Store store(folder);

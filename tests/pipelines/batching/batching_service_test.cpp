@@ -211,6 +211,25 @@ TEST(BatchingService, WarmsUpForImagesAlone) {
   EXPECT_FALSE(service.warm_up({1, 8, 8}).empty());
 }
 
+TEST(BatchingService, ACallerMayChangeItsTensorAtOnce) {
+  BatchingOptions options;
+  options.max_batch_size = 2;
+  std::promise<void> changed;
+  BatchingService service(
+      [&, ready = changed.get_future().share()](const at::Tensor& images) {
+        ready.wait();
+        return twice(images);
+      },
+      options);
+  at::Tensor image = at::ones({3, 1, 2, 2});  // of two batches, the second of two requests
+  const at::Tensor expected = twice(image.clone());
+  auto first = service.submit(image), second = service.submit(image.narrow(0, 0, 1));
+  image.zero_();
+  changed.set_value();
+  EXPECT_TRUE(first.answer.get().equal(expected));
+  EXPECT_TRUE(second.answer.get().equal(expected.narrow(0, 0, 1)));
+}
+
 TEST(BatchingService, AModelThatWorksInPlaceLeavesTheCallersTensor) {
   BatchingOptions options;
   options.max_batch_size = 2;
