@@ -1,5 +1,7 @@
 #include "nn/exported/file.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/input_file.h"
@@ -64,6 +66,40 @@ std::vector<io::ExportedShape> input_shapes(const io::ExportedGraph& graph) {
     shapes.push_back(shape->second);
   }
   return shapes;
+}
+
+std::vector<const io::ExportedShape*> result_shapes(const io::ExportedGraph& graph) {
+  std::vector<const io::ExportedShape*> shapes;
+  for (const io::ExportedOutput& output : graph.outputs) {
+    if (!output.buffer.empty() || output.argument.kind == io::ExportedArgument::Kind::none)
+      continue;
+    const auto shape = graph.shapes.find(output.argument.text);
+    shapes.push_back(shape == graph.shapes.end() ? nullptr : &shape->second);
+  }
+  return shapes;
+}
+
+std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_t count) {
+  std::vector<std::string> names;
+  const std::size_t begin = graph.output_tree.find("\"context\": \"[");
+  const bool is_dict = graph.output_tree.find("builtins.dict") != std::string::npos ||
+                       graph.output_tree.find("collections.OrderedDict") != std::string::npos;
+  if (is_dict && begin != std::string::npos) {
+    const std::size_t end = graph.output_tree.find("]\"", begin);
+    std::string keys = graph.output_tree.substr(begin + 13, end - begin - 13);
+    keys.erase(std::remove(keys.begin(), keys.end(), '\\'), keys.end());
+    for (std::size_t at = keys.find('"'); at != std::string::npos; at = keys.find('"', at)) {
+      const std::size_t close = keys.find('"', at + 1);
+      if (close == std::string::npos) break;
+      names.push_back(keys.substr(at + 1, close - at - 1));
+      at = close + 1;
+    }
+  }
+  if (names.size() != count) {
+    names.clear();
+    for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  }
+  return names;
 }
 
 }  // namespace cytra::nn

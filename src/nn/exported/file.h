@@ -40,5 +40,9 @@ auto naming_file(const std::string& path, const Action& action) -> decltype(acti
 
 /// The shapes of forward()'s tensors. Throws: DataError where one is not given.
 std::vector<io::ExportedShape> input_shapes(const io::ExportedGraph& graph);
+/// The shapes of forward()'s results, which are the graph's; null: it is not given.
+std::vector<const io::ExportedShape*> result_shapes(const io::ExportedGraph& graph);
+/// The names of so many results, of torch's description of them: keys of a dict, else numbers.
+std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_t count);
 
 }  // namespace cytra::nn

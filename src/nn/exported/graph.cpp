@@ -10,10 +10,18 @@
 
 #include "base/error.h"
 #include "device/error.h"
+#include "nn/exported/compiler.h"
 #include "nn/recompute.h"
 #include "nn/script/message.h"
 
 namespace cytra::nn {
+
+ExportedSteps::ExportedSteps(const io::ExportedGraph& graph,
+                             torch::nn::Module& root,
+                             const FindTensor& tensor)
+    : root_(root) {
+  ExportedCompiler(graph, root, tensor, *this).compile();
+}
 
 void ExportedSteps::run_steps(std::size_t begin,
                               std::size_t end,

@@ -1,10 +1,10 @@
 #include "nn/exported/modes.h"
 
 #include <array>
-#include <map>
-#include <set>
 
 #include <ATen/autocast_mode.h>
+
+#include "base/strings.h"
 
 namespace cytra::nn {
 namespace {
@@ -33,22 +33,11 @@ class AutocastOff {
 }  // namespace
 
 const char* training_argument(const std::string& short_name) {
-  static const std::map<std::string, const char*> known{{"dropout", "train"},
-                                                        {"dropout_", "train"},
-                                                        {"feature_dropout", "train"},
-                                                        {"feature_dropout_", "train"},
-                                                        {"alpha_dropout", "train"},
-                                                        {"alpha_dropout_", "train"},
-                                                        {"feature_alpha_dropout", "train"},
-                                                        {"feature_alpha_dropout_", "train"},
-                                                        {"native_dropout", "train"},
-                                                        {"batch_norm", "training"},
-                                                        {"instance_norm", "use_input_stats"},
-                                                        {"rrelu", "training"},
-                                                        {"rrelu_", "training"},
-                                                        {"rrelu_with_noise", "training"}};
-  const auto found = known.find(short_name);
-  return found == known.end() ? "" : found->second;
+  const std::string name =
+      ends_with(short_name, "_") ? short_name.substr(0, short_name.size() - 1) : short_name;
+  if (ends_with(name, "dropout")) return "train";
+  if (name == "instance_norm") return "use_input_stats";
+  return name == "batch_norm" || starts_with(name, "rrelu") ? "training" : "";
 }
 
 bool has_mode(const OperatorCall& op) {
@@ -61,23 +50,10 @@ bool trains(const OperatorCall& op) {
 }
 
 bool is_random(const std::string& short_name) {
-  static const std::set<std::string> known{"rand",
-                                           "rand_like",
-                                           "randn",
-                                           "randn_like",
-                                           "randint",
-                                           "randint_like",
-                                           "randperm",
-                                           "bernoulli",
-                                           "bernoulli_",
-                                           "normal",
-                                           "normal_",
-                                           "uniform_",
-                                           "random_",
-                                           "multinomial",
-                                           "exponential_",
-                                           "poisson"};
-  return known.count(short_name) > 0;
+  static const std::string known =
+      " rand rand_like randn randn_like randint randint_like randperm bernoulli bernoulli_ normal "
+      "normal_ uniform_ random_ multinomial exponential_ poisson ";
+  return known.find(" " + short_name + " ") != std::string::npos;
 }
 
 std::optional<ops::Activation> activation_of(const OperatorCall& op) {

@@ -70,10 +70,13 @@ class OperatorCall {
   std::vector<ArgumentSource> arguments_;
 };
 
-/// Computes with numbers: _operator.add, math.trunc, torch.sym_max and their like.
-/// Throws: DataError where Python would fail, or for another function or count of inputs.
-c10::IValue compute_symbol(const std::string& function, const std::vector<c10::IValue>& inputs);
-/// How many numbers a function takes; 0: compute_symbol() does not know it.
-std::size_t symbol_inputs(const std::string& function);
+/// A function of so many numbers: _operator.add, math.trunc, torch.sym_max and their like.
+struct SymbolFunction {
+  std::size_t inputs;
+  /// Throws: DataError where Python would fail.
+  std::function<c10::IValue(const Values& inputs)> compute;
+};
+/// The function of Python's name, which lives as long as the program; null: none is known.
+const SymbolFunction* find_symbol_function(const std::string& name);
 
 }  // namespace cytra::nn

@@ -4,10 +4,7 @@
 #include <limits>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
-#include "base/strings.h"
 #include "nn/exported/operator_call.h"
 
 namespace cytra::nn {
@@ -23,19 +20,14 @@ int64_t floor_quotient(int64_t a, int64_t b) {
 template <class Operation>
 auto in_range(Operation operation) {
   return [operation](int64_t a, int64_t b) {
-    int64_t result = 0;
-    if (operation(a, b, &result)) throw DataError("a side is too large");
-    return result;
+    __extension__ using Wide = __int128;
+    const Wide result = operation(Wide{a}, Wide{b});
+    if (result != static_cast<int64_t>(result)) throw DataError("a side is too large");
+    return static_cast<int64_t>(result);
   };
 }
 
-using Compute = std::function<c10::IValue(const std::vector<c10::IValue>&)>;
-struct SymbolFunction {
-  std::size_t inputs;
-  Compute compute;
-};
-
-bool are_whole(const std::vector<c10::IValue>& in) {
+bool are_whole(const Values& in) {
   return std::all_of(in.begin(), in.end(), [](const c10::IValue& value) {
     return value.isInt() || value.isBool();
   });
@@ -45,124 +37,87 @@ int64_t whole_in(const c10::IValue& value) {
   return value.isBool() ? static_cast<int64_t>(value.toBool()) : value.toInt();
 }
 
+double real_in(const c10::IValue& value) {
+  return value.toScalar().toDouble();
+}
+
+bool truth_in(const c10::IValue& value) {
+  return value.isBool() ? value.toBool() : real_in(value) != 0;
+}
+
+int64_t to_whole(double value) {
+  if (!(std::abs(value) < 9e18)) throw DataError("a side is too large");
+  return static_cast<int64_t>(value);
+}
+
+c10::IValue power(const Values& in) {
+  const double result = std::pow(real_in(in.at(0)), real_in(in.at(1)));
+  if (are_whole(in) && whole_in(in.at(1)) >= 0) return to_whole(result);
+  return result;
+}
+
+c10::IValue negative(const Values& in) {
+  if (are_whole(in)) return floor_quotient(whole_in(in.at(0)), -1);
+  return -real_in(in.at(0));
+}
+
 /// A function of two numbers, for whole and for real ones.
 template <class Whole, class Real>
 SymbolFunction binary(Whole whole, Real real) {
-  return {2, [whole, real](const std::vector<c10::IValue>& in) -> c10::IValue {
+  return {2, [whole, real](const Values& in) -> c10::IValue {
             if (are_whole(in)) return whole(whole_in(in.at(0)), whole_in(in.at(1)));
-            return real(in.at(0).toScalar().toDouble(), in.at(1).toScalar().toDouble());
+            return real(real_in(in.at(0)), real_in(in.at(1)));
           }};
+}
+template <class Operation>
+SymbolFunction binary(Operation operation) {
+  return binary(operation, operation);
 }
 
 const std::map<std::string, SymbolFunction>& symbol_functions() {
-  using Inputs = std::vector<c10::IValue>;
-  const auto truth = [](const c10::IValue& value) {
-    return value.isBool() ? value.toBool() : value.toScalar().toDouble() != 0;
-  };
-  const auto to_whole = [](double value) {
-    if (!(std::abs(value) < 9e18)) throw DataError("a side is too large");
-    return static_cast<int64_t>(value);
-  };
+  using V = c10::IValue;
+  const SymbolFunction to_int{1, [](const Values& in) -> V { return to_whole(real_in(in.at(0))); }};
   static const std::map<std::string, SymbolFunction> known{
-      {"_operator.add",
-       binary(in_range([](int64_t a, int64_t b, int64_t* to) {
-                return __builtin_add_overflow(a, b, to);
-              }),
-              std::plus<double>())},
-      {"_operator.sub",
-       binary(in_range([](int64_t a, int64_t b, int64_t* to) {
-                return __builtin_sub_overflow(a, b, to);
-              }),
-              std::minus<double>())},
-      {"_operator.mul",
-       binary(in_range([](int64_t a, int64_t b, int64_t* to) {
-                return __builtin_mul_overflow(a, b, to);
-              }),
-              std::multiplies<double>())},
+      {"_operator.add", binary(in_range(std::plus<>()), std::plus<>())},
+      {"_operator.sub", binary(in_range(std::minus<>()), std::minus<>())},
+      {"_operator.mul", binary(in_range(std::multiplies<>()), std::multiplies<>())},
       {"_operator.floordiv",
        binary(floor_quotient, [](double a, double b) { return std::floor(a / b); })},
       {"_operator.truediv",
-       {2,
-        [](const Inputs& in) -> c10::IValue {
-          return in.at(0).toScalar().toDouble() / in.at(1).toScalar().toDouble();
-        }}},
+       {2, [](const Values& in) -> V { return real_in(in.at(0)) / real_in(in.at(1)); }}},
       {"_operator.mod",
        binary([](int64_t a, int64_t b) { return a - floor_quotient(a, b) * b; },
               [](double a, double b) { return a - std::floor(a / b) * b; })},
-      {"_operator.pow",
-       {2,
-        [to_whole](const Inputs& in) -> c10::IValue {
-          const double power =
-              std::pow(in.at(0).toScalar().toDouble(), in.at(1).toScalar().toDouble());
-          if (are_whole(in) && whole_in(in.at(1)) >= 0) return to_whole(power);
-          return power;
-        }}},
-      {"_operator.eq", binary(std::equal_to<int64_t>(), std::equal_to<double>())},
-      {"_operator.ne", binary(std::not_equal_to<int64_t>(), std::not_equal_to<double>())},
-      {"_operator.lt", binary(std::less<int64_t>(), std::less<double>())},
-      {"_operator.le", binary(std::less_equal<int64_t>(), std::less_equal<double>())},
-      {"_operator.gt", binary(std::greater<int64_t>(), std::greater<double>())},
-      {"_operator.ge", binary(std::greater_equal<int64_t>(), std::greater_equal<double>())},
+      {"_operator.pow", {2, power}},
+      {"_operator.eq", binary(std::equal_to<>())},
+      {"_operator.ne", binary(std::not_equal_to<>())},
+      {"_operator.lt", binary(std::less<>())},
+      {"_operator.le", binary(std::less_equal<>())},
+      {"_operator.gt", binary(std::greater<>())},
+      {"_operator.ge", binary(std::greater_equal<>())},
       {"_operator.and_",
-       {2,
-        [truth](const Inputs& in) -> c10::IValue { return truth(in.at(0)) && truth(in.at(1)); }}},
+       {2, [](const Values& in) -> V { return truth_in(in.at(0)) && truth_in(in.at(1)); }}},
       {"_operator.or_",
-       {2,
-        [truth](const Inputs& in) -> c10::IValue { return truth(in.at(0)) || truth(in.at(1)); }}},
-      {"_operator.neg",
-       {1,
-        [](const Inputs& in) -> c10::IValue {
-          if (are_whole(in)) return floor_quotient(whole_in(in.at(0)), -1);
-          return -in.at(0).toScalar().toDouble();
-        }}},
-      {"_operator.pos", {1, [](const Inputs& in) -> c10::IValue { return in.at(0); }}},
-      {"math.trunc",
-       {1,
-        [to_whole](const Inputs& in) -> c10::IValue {
-          return to_whole(in.at(0).toScalar().toDouble());
-        }}},
-      {"torch.sym_int",
-       {1,
-        [to_whole](const Inputs& in) -> c10::IValue {
-          return to_whole(in.at(0).toScalar().toDouble());
-        }}},
-      {"torch.sym_float",
-       {1, [](const Inputs& in) -> c10::IValue { return in.at(0).toScalar().toDouble(); }}},
-      {"torch.sym_not", {1, [truth](const Inputs& in) -> c10::IValue { return !truth(in.at(0)); }}},
-      {"torch.sym_max",
-       binary([](int64_t a, int64_t b) { return std::max(a, b); },
-              [](double a, double b) { return std::max(a, b); })},
-      {"torch.sym_min",
-       binary([](int64_t a, int64_t b) { return std::min(a, b); },
-              [](double a, double b) { return std::min(a, b); })},
+       {2, [](const Values& in) -> V { return truth_in(in.at(0)) || truth_in(in.at(1)); }}},
+      {"_operator.neg", {1, negative}},
+      {"_operator.pos", {1, [](const Values& in) { return in.at(0); }}},
+      {"math.trunc", to_int},
+      {"torch.sym_int", to_int},
+      {"torch.sym_float", {1, [](const Values& in) -> V { return real_in(in.at(0)); }}},
+      {"torch.sym_not", {1, [](const Values& in) -> V { return !truth_in(in.at(0)); }}},
+      {"torch.sym_max", binary([](auto a, auto b) { return std::max(a, b); })},
+      {"torch.sym_min", binary([](auto a, auto b) { return std::min(a, b); })},
       {"torch.sym_ite",
-       {3,
-        [truth](const Inputs& in) -> c10::IValue {
-          return truth(in.at(0)) ? in.at(1) : in.at(2);
-        }}},
-      {"torch.sym_sqrt", {1, [](const Inputs& in) -> c10::IValue {
-                            return std::sqrt(in.at(0).toScalar().toDouble());
-                          }}}};
+       {3, [](const Values& in) { return truth_in(in.at(0)) ? in.at(1) : in.at(2); }}},
+      {"torch.sym_sqrt", {1, [](const Values& in) -> V { return std::sqrt(real_in(in.at(0))); }}}};
   return known;
 }
 
 }  // namespace
 
-std::size_t symbol_inputs(const std::string& function) {
-  const auto found = symbol_functions().find(function);
-  return found == symbol_functions().end() ? 0 : found->second.inputs;
-}
-
-c10::IValue compute_symbol(const std::string& function, const std::vector<c10::IValue>& inputs) {
-  const auto found = symbol_functions().find(function);
-  if (found == symbol_functions().end())
-    throw DataError(fmt::format("the function {} is not known", printable(function)));
-  for (const c10::IValue& input : inputs)
-    if (!input.isScalar()) throw DataError(fmt::format("{} of what is no number", function));
-  if (inputs.size() != found->second.inputs)
-    throw DataError(fmt::format(
-        "{} of {} numbers, expected {}", function, inputs.size(), found->second.inputs));
-  return found->second.compute(inputs);
+const SymbolFunction* find_symbol_function(const std::string& name) {
+  const auto found = symbol_functions().find(name);
+  return found == symbol_functions().end() ? nullptr : &found->second;
 }
 
 }  // namespace cytra::nn

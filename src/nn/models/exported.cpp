@@ -30,30 +30,6 @@ constexpr int64_t kMostSide = 1024;  // find_divisor() tries all
 constexpr int64_t kMostChecked = int64_t{1} << 28;
 constexpr double kReferenceTolerance = 1e-3;  // of the largest value: sums in another order
 
-/// The names of the results, of torch's description of them: keys of a dict, else numbers.
-std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_t count) {
-  std::vector<std::string> names;
-  const std::size_t begin = graph.output_tree.find("\"context\": \"[");
-  const bool is_dict = graph.output_tree.find("builtins.dict") != std::string::npos ||
-                       graph.output_tree.find("collections.OrderedDict") != std::string::npos;
-  if (is_dict && begin != std::string::npos) {
-    const std::size_t end = graph.output_tree.find("]\"", begin);
-    std::string keys = graph.output_tree.substr(begin + 13, end - begin - 13);
-    keys.erase(std::remove(keys.begin(), keys.end(), '\\'), keys.end());
-    for (std::size_t at = keys.find('"'); at != std::string::npos; at = keys.find('"', at)) {
-      const std::size_t close = keys.find('"', at + 1);
-      if (close == std::string::npos) break;
-      names.push_back(keys.substr(at + 1, close - at - 1));
-      at = close + 1;
-    }
-  }
-  if (names.size() != count) {
-    names.clear();
-    for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
-  }
-  return names;
-}
-
 /// A result that is a head of MultiTask.
 struct ExportedHead {
   int64_t out_channels = 1;
@@ -292,13 +268,7 @@ class ExportedModel final : public Model {
   }
 
   void read_results(const io::ExportedGraph& graph, const Options& options) {
-    std::vector<const io::ExportedShape*> shapes;
-    for (const io::ExportedOutput& output : graph.outputs) {
-      if (!output.buffer.empty() || output.argument.kind == io::ExportedArgument::Kind::none)
-        continue;
-      const auto shape = graph.shapes.find(output.argument.text);
-      shapes.push_back(shape == graph.shapes.end() ? nullptr : &shape->second);
-    }
+    const std::vector<const io::ExportedShape*> shapes = result_shapes(graph);
     const std::vector<std::string> names = result_names(graph, shapes.size());
     for (const auto& [name, node] : options.heads.map) {
       if (!node.is_map()) continue;  // null: switched off
@@ -352,16 +322,20 @@ class ExportedModel final : public Model {
   }
 
   /// Whether one image must be run as a batch of two: torch.export takes a batch of 1 for another
-  /// graph, and conditions of its own attention exclude it. In evaluation no image changes another.
+  /// graph, and conditions of its own attention exclude it. The image's result and derivative are
+  /// those of a batch of 1; the running variance of a batch norm would not be.
   bool takes_one_as_two(const at::Tensor& image) const {
     std::vector<int64_t> sides = image.sizes().vec();
     if (sides[0] != 1 || batch_ || are_allowed(sides)) return false;
     sides[0] = 2;
     if (!are_allowed(sides)) return false;
-    if (!is_training()) return true;
-    throw DataError(path_ +
-                    ": it does not train by batches of 1, which torch.export takes for another "
-                    "network; use data.batch_size=2 or more, and data.drop_last=true");
+    for (const auto& buffer : named_buffers())
+      if (is_training() && ends_with(buffer.key(), "running_var"))
+        throw DataError(path_ +
+                        ": its batch norms do not train by batches of 1, which torch.export takes "
+                        "for another network; use data.batch_size=2 or more, and "
+                        "data.drop_last=true");
+    return true;
   }
 
   void expect_sides(const at::Tensor& image) const {

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -61,31 +60,14 @@ bool try_out(const std::vector<at::Tensor>& tensors, const ConvResult& compute) 
   return error <= kBound * exact.abs().max().item<double>();  // NaN is not
 }
 
-class Answers {
- public:
-  std::optional<bool> find(const std::vector<int64_t>& key) {
-    const std::lock_guard lock(mutex_);
-    const auto found = answers_.find(key);
-    return found == answers_.end() ? std::nullopt : std::optional(found->second);
-  }
-  void add(std::vector<int64_t> key, bool answer) {
-    constexpr std::size_t kMost = 1000;
-    const std::lock_guard lock(mutex_);
-    if (answers_.size() >= kMost) answers_.clear();
-    answers_.emplace(std::move(key), answer);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::vector<int64_t>, bool> answers_;
-};
-
 }  // namespace
 
 bool is_right_in_half(const std::vector<at::Tensor>& tensors,
                       std::vector<int64_t> key,
                       const ConvResult& compute) {
-  static Answers answers;
+  constexpr std::size_t kMost = 1000;
+  static std::mutex mutex;
+  static std::map<std::vector<int64_t>, bool> answers;
   key.push_back(at::get_num_threads());
   for (const at::Tensor& tensor : tensors) {
     key.push_back(static_cast<int64_t>(tensor.scalar_type()));
@@ -93,9 +75,15 @@ bool is_right_in_half(const std::vector<at::Tensor>& tensors,
     for (const at::IntArrayRef numbers : {tensor.sizes(), tensor.strides()})
       key.insert(key.end(), numbers.begin(), numbers.end());
   }
-  if (const auto answer = answers.find(key)) return *answer;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = answers.find(key);
+    if (found != answers.end()) return found->second;
+  }
   const bool answer = try_out(tensors, compute);
-  answers.add(std::move(key), answer);
+  const std::lock_guard lock(mutex);
+  if (answers.size() >= kMost) answers.clear();
+  answers.emplace(std::move(key), answer);
   return answer;
 }
 

@@ -227,6 +227,28 @@ TEST(ScriptModule, IsWholeInACheckpoint) {
 
 /// The results of a network of several heads train as PyTorch trains them, in the order of heads.
 /// Graphs that tell no condition: tests/golden/make_exported_sides.py.
+/// torch.export's conditions of its attention exclude a batch of 1.
+TEST(ExportedModel, TrainsByBatchesOfOne) {
+  ExportedCase it(test::golden_folder() + "/exported/attention");
+  const at::Tensor images = it.tensors.at("image"), factors = it.list("factor").at(0);
+  const int64_t count = images.size(0);
+  for (int64_t i = 0; i < count; ++i) {
+    it.model->eval();
+    const at::Tensor output = it.model->all(images.narrow(0, i, 1))[0];
+    EXPECT_LE(difference(output, it.list("output").at(0).narrow(0, i, 1)), 1e-5);
+    it.model->train();
+    const at::Tensor result = it.model->all(images.narrow(0, i, 1))[0];
+    ASSERT_EQ(result.size(0), 1);
+    ((result * factors.narrow(0, i, 1)).mean() / static_cast<double>(count)).backward();
+  }
+  for (const auto& parameter : it.model->named_parameters()) {
+    const at::Tensor expected = it.tensors.at("gradient." + parameter.key());
+    EXPECT_LE(difference(parameter.value().grad(), expected),
+              1e-4 * expected.abs().max().item<double>() + 1e-6)
+        << parameter.key();
+  }
+}
+
 TEST(ExportedModel, FindsTheDivisorThatItsConditionsDoNotTell) {
   for (const auto& entry :
        std::filesystem::directory_iterator(test::golden_folder() + "/exported/sides")) {
