@@ -19,7 +19,7 @@ openvino_version=2026.4.1
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
           libblosc-dev libzstd-dev liblz4-dev libxxhash-dev libisal-dev pkg-config libgtest-dev libgloo-dev
-          libboost-dev)
+          libboost-dev libutf8proc-dev)
 # Left out where the distribution lacks them: the first two make a build faster, the third the programs.
 optional=(ccache mold libjemalloc-dev)
 declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev [video]=libopencv-videoio-dev
@@ -367,7 +367,7 @@ setup() {
   else
     if [[ ! -e $state/packages ]]; then
       say 'setup: no apt-get here; needed are g++ 11, cmake 3.22, ninja, git, and the development packages of' \
-          'yaml-cpp, fmt, CLI11, nlohmann-json, libtiff, libpng, libjpeg, openjpeg, zlib, blosc, zstd, lz4, isa-l, gloo and googletest (cmake names any it misses)'
+          'yaml-cpp, fmt, CLI11, nlohmann-json, libtiff, libpng, libjpeg, openjpeg, zlib, blosc, zstd, lz4, isa-l, utf8proc, gloo and googletest (cmake names any it misses)'
     fi
     check_tools late
   fi

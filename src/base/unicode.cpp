@@ -1,35 +1,19 @@
 #include "base/unicode.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
+#include <utf8proc.h>
+
 #include "base/escape.h"
-#include "base/unicode_table.h"
 
 namespace cytra {
 namespace {
 
 constexpr char32_t kUnknown = 0xFFFD;
-
-void append_parts(char32_t letter, std::string& out) {
-  constexpr char32_t kHangul = 0xAC00, kSyllables = 11172;
-  if (letter >= kHangul && letter < kHangul + kSyllables) {  // by rule, not by table
-    const char32_t index = letter - kHangul;
-    append_utf8(0x1100 + index / 588, out);
-    append_utf8(0x1161 + index % 588 / 28, out);
-    if (index % 28 != 0) append_utf8(0x11A7 + index % 28, out);
-    return;
-  }
-  const LetterAndMark* found = std::lower_bound(
-      kLettersAndMarks, kLettersAndMarksEnd, letter, [](const LetterAndMark& one, char32_t wanted) {
-        return one.whole < wanted;
-      });
-  if (found == kLettersAndMarksEnd || found->whole != letter) return append_utf8(letter, out);
-  append_parts(found->letter, out);
-  if (found->mark != 0) append_utf8(found->mark, out);
-}
 
 bool is_ascii(std::string_view text) {
   return std::all_of(
@@ -76,17 +60,15 @@ std::string from_windows_1252(std::string_view bytes) {
 
 std::string decomposed(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
-  std::string parts;
-  while (!text.empty()) {
-    const Utf8Letter letter = utf8_letter(text);
-    if (letter.bytes == 0) {
-      parts += text.front();
-    } else {
-      append_parts(letter.code, parts);
-    }
-    text.remove_prefix(std::max<std::size_t>(letter.bytes, 1));
-  }
-  return parts;
+  utf8proc_uint8_t* parts = nullptr;
+  const utf8proc_ssize_t bytes =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()),
+                   &parts,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(parts, std::free);
+  if (bytes < 0) return std::string(text);  // no UTF-8
+  return {reinterpret_cast<const char*>(parts), static_cast<std::size_t>(bytes)};
 }
 
 std::string path_as_stored(const std::string& path) {

@@ -10,8 +10,8 @@ namespace cytra {
 /// result); half a character becomes U+FFFD.
 std::string from_utf16(std::string_view bytes);
 std::string from_windows_1252(std::string_view bytes);
-/// Separates letters from their marks (Unicode's NFD, below U+10000): equal for all forms of a
-/// name.
+/// Separates letters from their marks (Unicode's NFD): equal for all forms of a name. Other bytes
+/// than UTF-8 are returned as they are.
 std::string decomposed(std::string_view text);
 /// The existing path whose names differ from `path` only by Unicode's form, or are in
 /// Windows-1252; `path` itself where it exists, or where there is no such path.

@@ -138,14 +138,7 @@ double mm_of(int xyzt_units) {
   return unit == kMetre ? 1e3 : unit == kMicron ? 1e-3 : 1;
 }
 
-/// The code of a form; as in nibabel, one that the standard does not have is 0: no form.
-int form_of(int code) {
-  constexpr int kLast = 5;
-  return code > 0 && code <= kLast ? code : 0;
-}
-
-/// The affine of a qform. As in nibabel a distance of 0 is 1, and so is a factor of z that is not
-/// -1.
+/// The affine of a qform. As in nibabel a distance of 0 is 1, and so is a factor other than -1.
 std::array<double, 12> qform_of(const NiftiHeader& header) {
   std::array<double, 12> affine{};
   const auto& q = header.quaternion;
@@ -335,25 +328,23 @@ NiftiType nifti_type(const std::string& path, const NiftiHeader& header) {
 Geometry nifti_geometry(const NiftiHeader& header) {
   const double mm = mm_of(header.xyzt_units);
   Geometry geometry;
+  const auto form_of = [](int code) { return code > 0 && code <= 5 ? code : 0; };  // as nibabel
   geometry.sform = form_of(header.sform);
   geometry.qform = form_of(header.qform);
   geometry.xyzt_units = header.xyzt_units;
   auto& affine = geometry.affine;
+  if (geometry.qform > 0) affine = qform_of(header);
   if (geometry.sform > 0) {
+    if (!are_alike(header.rows, affine)) geometry.qform_affine = affine;
     affine = header.rows;
-    if (geometry.qform > 0) geometry.qform_affine = qform_of(header);
-    if (are_alike(affine, geometry.qform_affine)) geometry.qform_affine = {};
-  } else if (geometry.qform > 0) {
-    affine = qform_of(header);
   }
-  bool is_affine = true;
   std::array<double, 3> sides{};
-  for (double& value : affine) value *= mm;
-  for (double& value : geometry.qform_affine) value *= mm;
+  for (auto* const numbers : {&affine, &geometry.qform_affine})
+    for (double& value : *numbers) value *= mm;
+  bool is_affine = true;
   for (std::size_t i = 0; i < 3; ++i) {
     sides[i] = length(affine[i], affine[4 + i], affine[8 + i]);
-    is_affine =
-        is_affine && std::isfinite(sides[i]) && sides[i] > 0 && std::isfinite(affine[4 * i + 3]);
+    is_affine &= std::isfinite(sides[i]) && sides[i] > 0 && std::isfinite(affine[4 * i + 3]);
   }
   bool is_unset = (header.xyzt_units & kSpaceUnits) == 0;
   if (!is_affine) {

@@ -93,28 +93,26 @@ std::string nrrd_type_name(std::string name) {
 }
 
 StoredType nrrd_type(const std::string& path, const NrrdHeader& header) {
-  static const std::map<std::string, StoredType> kTypes = {{"char", {'i', 8}},
-                                                           {"int8", {'i', 8}},
-                                                           {"uchar", {'u', 8}},
-                                                           {"uint8", {'u', 8}},
-                                                           {"short", {'i', 16}},
-                                                           {"int16", {'i', 16}},
-                                                           {"uint16", {'u', 16}},
-                                                           {"ushort", {'u', 16}},
-                                                           {"int", {'i', 32}},
-                                                           {"int32", {'i', 32}},
-                                                           {"uint", {'u', 32}},
-                                                           {"uint32", {'u', 32}},
-                                                           {"int64", {'i', 64}},
-                                                           {"longlong", {'i', 64}},
-                                                           {"ulonglong", {'u', 64}},
-                                                           {"uint64", {'u', 64}},
-                                                           {"float", {'f', 32}},
-                                                           {"double", {'f', 64}}};
-  const auto found = kTypes.find(nrrd_type_name(header.value("type")));
-  if (found == kTypes.end())
+  // By the names of whole numbers without their sign.
+  static const std::map<std::string, int> kBits = {{"char", 8},
+                                                   {"int8", 8},
+                                                   {"short", 16},
+                                                   {"int16", 16},
+                                                   {"int", 32},
+                                                   {"int32", 32},
+                                                   {"longlong", 64},
+                                                   {"int64", 64}};
+  const std::string name = nrrd_type_name(header.value("type"));
+  const bool is_unsigned = starts_with(name, "u");
+  StoredType type{is_unsigned ? 'u' : 'i', 0};
+  if (name == "float" || name == "double") {
+    type = {'f', name == "float" ? 32 : 64};
+  } else if (const auto found = kBits.find(name.substr(is_unsigned ? 1 : 0));
+             found != kBits.end()) {
+    type.bits = found->second;
+  } else {
     fail_nrrd(path, "has values of the type '" + printable(header.value("type"), 20) + "'");
-  StoredType type = found->second;
+  }
   const std::string endian = in_small_letters(header.value("endian"));
   if (!endian.empty() && endian != "little" && endian != "big")
     fail_nrrd(path, "has the endian '" + printable(endian, 20) + "'");
