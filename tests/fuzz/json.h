@@ -23,10 +23,9 @@ inline void add_values(Json& value, std::vector<Json*>& all) {
 
 /// Changes a value to an odd one, to one of another place, or takes away what it holds last.
 inline void mutate(Json& tree, std::mt19937& random) {
-  static const std::vector<Json> odd{nullptr, true, "",    "a/../b",      0,
-                                     1,       -1,   3,     0.5,           1e300,
-                                     -1e-300, 7,    65536, INT64_MIN,     INT64_MAX,
-                                     "\n",    "2d", "x",   Json::array(), Json::object()};
+  static const std::vector<Json> odd{
+      nullptr, true, "",    "a/../b",  0,         1,    -1,   3,   0.5,           1e300,
+      -1e-300, 7,    65536, INT64_MIN, INT64_MAX, "\n", "2d", "x", Json::array(), Json::object()};
   std::vector<Json*> all;
   add_values(tree, all);
   Json& value = *all[random() % all.size()];

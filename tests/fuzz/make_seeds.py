@@ -4,6 +4,7 @@ import pathlib
 import re
 import struct
 import sys
+import zipfile
 import zlib
 
 golden = pathlib.Path(__file__).parent.parent / "golden"
@@ -90,6 +91,22 @@ def write_requests():
     write("tensor_input", [json.dumps(body).encode() + b"\n@@\n" + binary for body, binary in requests])
 
 
+def write_networks():
+    """Seeds of networks of torch.export: the JSON of their archives, with the numbers of bytes of their weights."""
+    seeds = []
+    for path in sorted((golden / "exported").glob("**/*.pt2")):
+        with zipfile.ZipFile(path) as archive:
+            read = {name: archive.read(name) for name in archive.namelist() if re.search(r"/(models|data/(weights|constants))/", name)}
+        if any(name.endswith(".pt") for name in read):
+            continue
+        seed = {name: json.loads(data) if name.endswith(".json") else len(data) for name, data in read.items()}
+        for content in seed.values():
+            for node in content["graph_module"]["graph"]["nodes"] if isinstance(content, dict) and "graph_module" in content else []:
+                node["metadata"] = {k: v for k, v in node["metadata"].items() if k == "nn_module_stack"}
+        seeds.append(json.dumps(seed, separators=(",", ":")))
+    write("exported", [seed for seed in seeds if len(seed) < 32768])
+
+
 def strings(value):
     if isinstance(value, str):
         yield value
@@ -118,6 +135,7 @@ def main():
     write("interpolation", values)
     write_files()
     write_requests()
+    write_networks()
 
 
 if __name__ == "__main__":

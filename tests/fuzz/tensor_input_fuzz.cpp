@@ -1,13 +1,12 @@
 // Requests of the Open Inference Protocol: the JSON up to a line "@@", then the binary data; for
 // models of planes, and of volumes.
-#include "app/serve/tensor_input.h"
-
 #include <algorithm>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "app/serve/tensor_input.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
