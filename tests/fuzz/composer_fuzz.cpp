@@ -2,25 +2,17 @@
 // overrides.
 #include <filesystem>
 
-#include <unistd.h>
-
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/composer.h"
 #include "config/run_config.h"
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
 
 using namespace cytra;
-
-/// A folder in memory that ends with the process.
-struct Folder {
-  std::string path = "/dev/shm/cytra_fuzz_" + std::to_string(::getpid());
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 bool is_name(const std::string& name) {
   return !name.empty() && name.size() < 60 && name[0] != '/' &&
@@ -31,16 +23,13 @@ bool is_name(const std::string& name) {
 void write(const std::string& path, const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (std::FILE* file = std::fopen(path.c_str(), "wb")) {
-    std::fwrite(text.data(), 1, text.size(), file);
-    std::fclose(file);
-  }
+  fuzz::put(path, text);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
-  static const Folder folder;
+  static const fuzz::Folder folder;
   log::set_level(log::Level::error);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path, error))

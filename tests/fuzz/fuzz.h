@@ -1,5 +1,5 @@
 #pragma once
-// libFuzzer targets: whatever the input, the result is a value or one clear ConfigError.
+// libFuzzer targets: whatever the input, the result is a value or one clear error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -16,11 +16,11 @@ inline void require(bool holds, const char* what) {
   std::abort();
 }
 
-template <class Call>
+template <class Clear = ConfigError, class Call>
 void run(Call call) {
   try {
     call();
-  } catch (const ConfigError& error) {
+  } catch (const Clear& error) {
     require(error.what()[0] != '\0', "an error says something");
   }
 }

@@ -1,31 +1,11 @@
 #pragma once
 // A target for a parser of files: every input is a file, in memory, whose promises must hold.
-#include <filesystem>
-
-#include <unistd.h>
-
 #include "base/log.h"
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/io/hostile.h"
 
 namespace cytra::fuzz {
-
-/// A folder in memory that ends with the process.
-struct Folder {
-  std::string path = "/dev/shm/cytra_fuzz_" + std::to_string(::getpid());
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
-
-inline void put(const std::string& path, std::string_view bytes) {
-  if (std::FILE* file = std::fopen(path.c_str(), "wb")) {
-    std::fwrite(bytes.data(), 1, bytes.size(), file);
-    std::fclose(file);
-  }
-}
 
 /// `check` as those of tests/io/hostile.h, on NAME with these bytes.
 template <class Check>

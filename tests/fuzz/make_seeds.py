@@ -4,6 +4,7 @@ import pathlib
 import re
 import struct
 import sys
+import zipfile
 import zlib
 
 golden = pathlib.Path(__file__).parent.parent / "golden"
@@ -61,6 +62,51 @@ def write_files():
     write("zarr", arrays)
 
 
+def write_requests():
+    """Seeds of the server's readers, and of nnU-Net's plans."""
+    part = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.tif"\r\nContent-Type: image/tiff\r\n\r\nx\r\n'
+    other = "--b\r\nContent-Disposition: form-data; name=params; filename*=UTF-8''a%20b.tif\r\n\r\n{}\r\n"
+    kind = "multipart/form-data; boundary="
+    write("form_data", [f"{kind}b\n{part}--b--", f'{kind}"b"\n{part}{other}--b--\r\n', f"{kind}b\nparams=a%20b&c=+d"])
+    image = {"name": "image", "datatype": "UINT8", "shape": [1, 2, 3]}
+    requests = [({"inputs": [dict(image, datatype=kind, data=data)]}, b"") for kind, data in (
+        ("UINT8", [0, 1, 2, 3, 4, 255]), ("FP32", [[[0.5, -1, 2], [1e30, 4, 5]]]), ("BOOL", [True, False] * 3), ("INT64", [9] * 6))]
+    for kind, size in (("UINT16", 12), ("FP16", 12), ("FP64", 48), ("BF16", 12), ("UINT64", 48)):
+        inputs = [dict(image, datatype=kind, shape=[1, 1, 1, 2, 3], parameters={"binary_data_size": size})]
+        outputs = [{"name": "mask", "parameters": {"binary_data": True}}]
+        requests.append(({"inputs": inputs, "outputs": outputs, "parameters": {"threshold": 0.5}}, bytes(range(size))))
+    region = {"shared_memory_region": "r", "shared_memory_byte_size": 6, "shared_memory_offset": 8}
+    requests.append(({"inputs": [dict(image, parameters=region)], "outputs": [
+        {"name": "mask", "parameters": region}, {"name": "logits", "parameters": dict(region, shared_memory_offset=32)}]}, b""))
+    folders = sorted((golden / "nnunet_models").glob("*/*/plans.json"))
+    old = {"plans_name": "p", "configurations": {"2d": {
+        "UNet_class_name": "PlainConvUNet", "n_conv_per_stage_encoder": [2, 2], "n_conv_per_stage_decoder": [2],
+        "UNet_base_num_features": 4, "unet_max_num_features": 8, "patch_size": [16, 16], "spacing": [1, 1],
+        "conv_kernel_sizes": [[3, 3]] * 2, "pool_op_kernel_sizes": [[1, 1], [2, 2]],
+        "normalization_schemes": ["RGBTo01Normalization"], "use_mask_for_norm": [False], "resampling_fn_data": "f",
+        "resampling_fn_data_kwargs": {"order": 3}}}}
+    regions = {"modality": {"0": "R"}, "labels": {"background": 0, "all": [1, 2], "part": 2, "ignore": 3}}
+    write("nnunet", ["\n@@\n".join(json.dumps(one, separators=(",", ":")) for one in pair) for pair in [(old, regions)] + [
+        (json.loads(p.read_text()), json.loads((p.parent / "dataset.json").read_text())) for p in folders]])
+    write("tensor_input", [json.dumps(body).encode() + b"\n@@\n" + binary for body, binary in requests])
+
+
+def write_networks():
+    """Seeds of networks of torch.export: the JSON of their archives, with the numbers of bytes of their weights."""
+    seeds = []
+    for path in sorted((golden / "exported").glob("**/*.pt2")):
+        with zipfile.ZipFile(path) as archive:
+            read = {name: archive.read(name) for name in archive.namelist() if re.search(r"/(models|data/(weights|constants))/", name)}
+        if any(name.endswith(".pt") for name in read):
+            continue
+        seed = {name: json.loads(data) if name.endswith(".json") else len(data) for name, data in read.items()}
+        for content in seed.values():
+            for node in content["graph_module"]["graph"]["nodes"] if isinstance(content, dict) and "graph_module" in content else []:
+                node["metadata"] = {k: v for k, v in node["metadata"].items() if k == "nn_module_stack"}
+        seeds.append(json.dumps(seed, separators=(",", ":")))
+    write("exported", [seed for seed in seeds if len(seed) < 32768])
+
+
 def strings(value):
     if isinstance(value, str):
         yield value
@@ -88,6 +134,8 @@ def main():
     write("yaml", yaml)
     write("interpolation", values)
     write_files()
+    write_requests()
+    write_networks()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "app/serve/http_server.h"
 #include "base/rng.h"
 #include "base/strings.h"
 

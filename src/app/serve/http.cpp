@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace cytra::app {
 
@@ -19,6 +20,34 @@ std::string HttpHead::header(const std::string& name) const {
 std::string HttpHead::parameter(const std::string& name, const std::string& fallback) const {
   const auto found = query.find(name);
   return found == query.end() ? fallback : found->second;
+}
+
+std::string url_decoded(const std::string& text, bool is_query) {
+  const auto digit = [&](std::size_t at) {
+    const char c = at < text.size() ? text[at] : '\0';
+    if (is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    throw HttpError(400, "% in the address, expected two hexadecimal digits after it");
+  };
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '+' && is_query) c = ' ';
+    if (c == '%') {
+      c = static_cast<char>(digit(i + 1) * 16 + digit(i + 2));
+      if (c == '\0') throw HttpError(400, "%00 in the address stands for no letter");
+      i += 2;
+    }
+    decoded += c;
+  }
+  return decoded;
+}
+
+std::string form_value(const std::string& form, const std::string& name) {
+  for (const std::string& pair : split(form, '&'))
+    if (starts_with(pair, name + "=")) return url_decoded(pair.substr(name.size() + 1), true);
+  return "";
 }
 
 HttpResponse http_json(const Json& body, int status) {

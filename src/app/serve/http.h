@@ -46,6 +46,13 @@ struct HttpError : std::runtime_error {
   int status;
   std::string allow = {};  // of 405: the methods that there are
 };
+/// The value of a name in a form: "a=1&b=2". "" where there is none. Throws: as url_decoded().
+std::string form_value(const std::string& form, const std::string& name);
+
+/// Decodes %XX (and, in a query, + as a space). Throws: HttpError (400) for what is no such code,
+/// or stands for NUL.
+std::string url_decoded(const std::string& text, bool is_query);
+
 /// Answers with JSON, in which bytes that are no UTF-8 are replaced.
 HttpResponse http_json(const Json& body, int status = 200);
 /// {"error": "..."}; with Retry-After where the server is full (503), and with what else HTTP asks

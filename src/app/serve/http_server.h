@@ -49,11 +49,4 @@ class HttpServer {
 /// the file system.
 bool is_loopback(const std::string& host);
 
-/// The value of a name in a form: "a=1&b=2". "" where there is none. Throws: as url_decoded().
-std::string form_value(const std::string& form, const std::string& name);
-
-/// Decodes %XX (and, in a query, + as a space). Throws: HttpError (400) for what is no such code,
-/// or stands for NUL.
-std::string url_decoded(const std::string& text, bool is_query);
-
 }  // namespace cytra::app

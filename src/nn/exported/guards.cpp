@@ -95,8 +95,7 @@ class GuardReader {
         const int64_t by = factor();
         if (__builtin_mul_overflow(value, by, &value)) throw NotACondition();
       } else if (take("%")) {
-        const int64_t by = factor();
-        value = value - floor_divided(value, by) * by;
+        value = remainder(value, factor());
       } else {
         return value;
       }
@@ -165,6 +164,12 @@ class GuardReader {
     if (by == 0 || (by == -1 && value == std::numeric_limits<int64_t>::min()))
       throw NotACondition();
     return value / by - ((value % by != 0 && (value < 0) != (by < 0)) ? 1 : 0);
+  }
+  /// Python's %, which has the divisor's sign.
+  static int64_t remainder(int64_t value, int64_t by) {
+    if (by == 0) throw NotACondition();
+    const int64_t rest = by == -1 ? 0 : value % by;
+    return rest != 0 && (rest < 0) != (by < 0) ? rest + by : rest;
   }
   void skip_spaces() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;

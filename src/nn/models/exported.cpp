@@ -215,9 +215,12 @@ class ExportedModel final : public Model {
       const int64_t factor = factor_of(side.expression, kMostSide);
       ranges_.emplace_back();
       if (range != graph.ranges.end() && !side.fixed) {
-        if (range->second.least) ranges_[d].least = *range->second.least * factor;
+        const auto times_factor = [&](int64_t side) {
+          return std::clamp<int64_t>(side, 0, kMostRange) * factor;
+        };
+        if (range->second.least) ranges_[d].least = times_factor(*range->second.least);
         if (range->second.most && *range->second.most < kMostRange)
-          ranges_[d].most = *range->second.most * factor;
+          ranges_[d].most = times_factor(*range->second.most);
       }
       if (d < 2) continue;
       is_fixed = is_fixed && side.fixed.has_value();

@@ -60,6 +60,30 @@ TEST(ExportedHostile, EachIsRefusedByName) {
   EXPECT_EQ(count, expected.size());
 }
 
+TEST(ExportedHostile, LeastSidesAreNoSmallOnes) {
+  std::ifstream in(test::golden_folder() + "/exported/net.pt2", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const auto replace = [&](const std::string& given, std::string other) {
+    ASSERT_NE(bytes.find(given), std::string::npos) << given;
+    other.resize(given.size(), ' ');
+    bytes.replace(bytes.find(given), given.size(), other);
+  };
+  // The image's height is 8 * s53.
+  replace(R"x("Symbol('s53', positive=True, integer=True)")x",
+          R"x("Mul(Integer(8), Symbol('s53'))")x");
+  replace(R"("s53": {"min_val": 2, "max_val": null}, )",
+          R"("s53": {"min_val":9223372036854775807}, )");
+  const test::TmpDir tmp;
+  std::ofstream(tmp / "net.pt2", std::ios::binary) << bytes;
+  const auto model = exported_model(tmp / "net.pt2");
+  const std::string message = message_of<DataError>([&] {
+    model->all(at::zeros({2, model->in_channels(), 16, 16}));
+  });
+  EXPECT_NE(message.find("dimension 2 of its images is 8796093022208 or more, got 16"),
+            std::string::npos)
+      << message;
+}
+
 /// A digit, a letter or any byte is another one, at some places; or the end is missing.
 void damage(std::string& bytes, std::mt19937& random) {
   const auto below = [&](std::size_t most) {
@@ -129,6 +153,9 @@ TEST(ExportedGuards, AreComputedAsPythonDoes) {
                             "2 <= L['x'].size()[2] < 34",
                             "not (L['x'].size()[2] == 32) and L['args'][0].size()[0] == 2",
                             "(-L['x'].size()[2]) // 2 == -17",
+                            "(-L['x'].size()[2]) % 16 == 15",
+                            "-9223372036854775807 % 9223372036854775806 > 0",
+                            "7 % -9223372036854775807 < 0",
                             "L['x'].dtype == torch.float32",
                             "no condition"})
     EXPECT_TRUE(nn::holds(guard, sides)) << guard;
@@ -138,7 +165,7 @@ TEST(ExportedGuards, AreComputedAsPythonDoes) {
                             "False or L['x'].size()[0] > 2"})
     EXPECT_FALSE(nn::holds(guard, sides)) << guard;
   EXPECT_TRUE(nn::holds(std::string(100'000, '('), sides));
-  EXPECT_TRUE(nn::holds("1 // 0 == 1", sides));
+  for (const char* guard : {"1 // 0 == 1", "1 % 0 == 1"}) EXPECT_TRUE(nn::holds(guard, sides));
 }
 
 }  // namespace
