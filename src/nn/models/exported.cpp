@@ -193,9 +193,8 @@ class ExportedModel final : public Model {
 
   void read_image(const io::ExportedGraph& graph) {
     const std::vector<io::ExportedShape> shapes = input_shapes(graph);
-    if (shapes.size() != 1) {
+    if (shapes.size() != 1)
       throw DataError(fmt::format("forward() takes {} tensors, expected one image", shapes.size()));
-    }
     const io::ExportedShape* const image = &shapes[0];
     spatial_dims_ = static_cast<int64_t>(image->sides.size()) - 2;
     if ((spatial_dims_ != 2 && spatial_dims_ != 3) || !image->sides[1].fixed) {
@@ -215,12 +214,9 @@ class ExportedModel final : public Model {
       const int64_t factor = factor_of(side.expression, kMostSide);
       ranges_.emplace_back();
       if (range != graph.ranges.end() && !side.fixed) {
-        const auto times_factor = [&](int64_t side) {
-          return std::clamp<int64_t>(side, 0, kMostRange) * factor;
-        };
-        if (range->second.least) ranges_[d].least = times_factor(*range->second.least);
-        if (range->second.most && *range->second.most < kMostRange)
-          ranges_[d].most = times_factor(*range->second.most);
+        const auto& [least, most] = range->second;
+        if (least) ranges_[d].least = std::clamp<int64_t>(*least, 0, kMostRange) * factor;
+        if (most && *most < kMostRange) ranges_[d].most = std::max<int64_t>(*most, 0) * factor;
       }
       if (d < 2) continue;
       is_fixed = is_fixed && side.fixed.has_value();
