@@ -70,12 +70,11 @@ class PreparedParameters {
   struct Before {
     bool operator()(const Key& a, const Key& b) const {
       if (a.second != b.second) return a.second < b.second;
-      return std::lexicographical_compare(
-          a.first.begin(),
-          a.first.end(),
-          b.first.begin(),
-          b.first.end(),
-          [](const Held& x, const Held& y) { return x < y; });
+      return std::lexicographical_compare(a.first.begin(),
+                                          a.first.end(),
+                                          b.first.begin(),
+                                          b.first.end(),
+                                          [](const Held& x, const Held& y) { return x < y; });
     }
   };
   mutable std::mutex mutex_;

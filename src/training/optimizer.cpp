@@ -37,8 +37,8 @@ Optimizer::Optimizer(const OptimizerOptions& options,
 
 namespace {
 
-/// Whether torch 2.11's fused form equals the plain one. On CPUs SGD steps too far in 16 bits, where
-/// there are 16 values or more, and Adam's small second moments differ in float16.
+/// Whether torch 2.11's fused form equals the plain one. On CPUs SGD steps too far in 16 bits,
+/// where there are 16 values or more, and Adam's small second moments differ in float16.
 bool is_fused_right(std::string_view optimizer, const at::Tensor& parameter) {
   if (!parameter.is_cpu() || parameter.element_size() >= 4) return true;
   return optimizer != "SGD" && parameter.scalar_type() != at::kHalf;

@@ -130,9 +130,8 @@ TEST_F(Geometry, ResultsKeepTheFormsOfTheImage) {
   for (const std::string name : {"both_differ", "qform_only", "sform_only", "none"}) {
     // A copy, as an image is never its own target.
     std::filesystem::copy_file(kFolder + name + ".nii", dir_ / (name + ".nii"));
-    const Outcome run = predict_table("raw,seg\n" + kFolder + name + ".nii," + name + ".nii\n",
-                                      "",
-                                      "predict.save=logits");
+    const Outcome run = predict_table(
+        "raw,seg\n" + kFolder + name + ".nii," + name + ".nii\n", "", "predict.save=logits");
     ASSERT_EQ(run.code, 0) << run.err;
     const std::string out = dir_ / "out" + std::to_string(count_ - 1) + "/" + name + ".nii.gz";
     const io::Geometry image = io::open_image(kFolder + name + ".nii")->info().geometry;
