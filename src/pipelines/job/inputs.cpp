@@ -242,6 +242,10 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   const bool is_folder = fs::is_directory(path, ignored);
   const std::string module = module_of(path, is_folder);
   std::vector<data::Sample> samples;
+  if (options.split.value_or("all") != "all" && !options.is_manifest() && data::is_there(path)) {
+    throw ConfigError(fmt::format(
+        "data.split={}: {} is no table, whose rows it names; leave it out", *options.split, path));
+  }
   if (!module.empty()) {
     samples = of_data_set(module, path, keys);
   } else if (is_folder && !is_image_folder(path, wants)) {

@@ -261,6 +261,13 @@ TEST(PredictInputs, WhatWasTrainedOnIsNotScored) {
   options.split = "test";
   EXPECT_NE(message_of<ConfigError>([&] { list("raw\na.tif\n"); }).find("no column of"),
             std::string::npos);
+  for (const std::string other : {"", "a.tif"}) {  // a folder, an image
+    options.path = dir / other;
+    EXPECT_NE(message_of<ConfigError>([&] {
+                pipelines::list_inputs(options, {"raw"}, {}, wants);
+              }).find("is no table"),
+              std::string::npos);
+  }
 }
 
 }  // namespace
