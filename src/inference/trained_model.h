@@ -25,8 +25,10 @@ struct CheckpointOptions {
   void visit(V& v) {
     v("ckpt_path",
       ckpt_path,
-      "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2, ONNX, or a folder or "
-      "archive of bioimage.io, MONAI's bundles or nnU-Net; with `config` also weights of PyTorch or safetensors; for a list, or a "
+      "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2, ONNX, or a folder "
+      "or "
+      "archive of bioimage.io, MONAI's bundles or nnU-Net; with `config` also weights of PyTorch "
+      "or safetensors; for a list, or a "
       "pattern such as folds/*/best.ckpt, the outputs are averaged",
       config::required);
     v("config",
@@ -70,8 +72,8 @@ struct LoadedModel {
 /// Throws: ConfigError where it has none.
 double temperature_of(const LoadedModel& model, double asked);
 
-/// Whether results are written in the voxels of the file: `asked`, else as the model's own framework
-/// writes them (nnU-Net: yes).
+/// Whether results are written in the voxels of the file: `asked`, else as the model's own
+/// framework writes them (nnU-Net: yes).
 bool keeps_file_grid(const LoadedModel& model, const std::optional<bool>& asked);
 
 /// Loads all models that `ckpt_path` names, in its order; everything except weights is taken from

@@ -63,10 +63,9 @@ LoadedModel load_network(const std::string& path, config::Node config, bool is_o
   config::Node model = loaded.config.at("task.model");
   // The weights that the training began with may be gone; the checkpoint has all weights.
   if (model.find_direct("encoder_ckpt") != nullptr) model.set("encoder_ckpt", config::Node());
-  // So may be the file of an exported network or a script; the checkpoint has its graph.
+  // So may be the file of an exported network; the checkpoint has its graph.
   const auto target = model.get<std::string>("_target_", "");
-  if (is_own && (target == "ExportedProgram" || target == "ScriptModule"))
-    model.set("file", config::Node::make_string(path));
+  if (is_own && target == "ExportedProgram") model.set("file", config::Node::make_string(path));
   loaded.network = make<nn::Model>(model);
   if (std::dynamic_pointer_cast<nn::PromptableModel>(loaded.network) != nullptr) {
     throw DataError(path +

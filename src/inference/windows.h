@@ -39,7 +39,8 @@ std::vector<int64_t> window_starts(int64_t size,
                                    double overlap,
                                    const std::string& spacing = "monai");
 /// The weights of a window: ones, a product of gaussians clamped from below at 1e-3 or as nnU-Net
-/// has them, or Cellpose's taper. Shape: roi. sigma_scale: one number or one per dimension. Throws: ConfigError.
+/// has them, or Cellpose's taper. Shape: roi. sigma_scale: one number or one per dimension. Throws:
+/// ConfigError.
 Tensor importance_map(const std::vector<int64_t>& roi,
                       const std::string& mode,
                       const std::vector<double>& sigma_scale);

@@ -11,7 +11,7 @@
 namespace cytra::nn {
 
 /// The name of the module in which a network from a file keeps its graph and constants as buffers,
-/// so that a checkpoint is complete (nn/models/{exported,script_module}.cpp). load_state() leaves
+/// so that a checkpoint is complete (nn/models/exported.cpp). load_state() leaves
 /// them as they are.
 inline constexpr const char* kGraphModule = "exported_program.";
 

@@ -171,9 +171,10 @@ TEST(Survey, GreyInColoursIsGreyAndAClassIsNotEmptied) {
     io::write_png(dir / name, image);
   };
   const auto problems = [&] {
-    const auto module = make<data::DataModule>(
-        "{_target_: ClassFolderDatamodule, path: '" + dir.path() +
-        "', valid_fraction: 0, class_names: [cat, dog, fox], transforms: {train: [{_target_: LoadImaged, keys: raw}]}}");
+    const auto module =
+        make<data::DataModule>("{_target_: ClassFolderDatamodule, path: '" + dir.path() +
+                               "', valid_fraction: 0, class_names: [cat, dog, fox], transforms: "
+                               "{train: [{_target_: LoadImaged, keys: raw}]}}");
     return text_of(data::survey(*module, 2, ignore).problems);
   };
   for (int i = 0; i < 4; ++i) {

@@ -252,7 +252,6 @@ def make_data(run, scratch):
     (scratch / "data").mkdir()
     (scratch / "data/samples").symlink_to(scratch / "my_data")
     shutil.copy(ROOT / "tests/golden/exported/net.pt2", scratch)
-    shutil.copy(ROOT / "tests/golden/torchscript/scripted.pt", scratch / "net.pt")
     shutil.copy(ROOT / "tests/golden/exported/functions/tversky.pt2", scratch / "loss.pt2")
     for name in ("my_folders/raw", "my_folders/seg", "my_pairs"):
         (scratch / name).mkdir(parents=True)

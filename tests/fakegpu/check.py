@@ -42,7 +42,6 @@ SWEEPS = {
         # their deepest level would be one voxel, which their instance norms refuse
         **dict.fromkeys("plain_conv_unet residual_encoder_unet swin_unetr".split(), "patch_shape=[64,64]"),
         "exported": f"model.file={HERE.parent / 'golden/exported/net.pt2'}",
-        "torchscript": f"model.file={HERE.parent / 'golden/torchscript/scripted.pt'}",
     }),
     "loss": (f"{TRAIN} {TWO_STEPS}", {
         "cellpose": None, "stardist": None,

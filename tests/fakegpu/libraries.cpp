@@ -137,9 +137,9 @@ CREATE(cudnnCreateConvolutionDescriptor)
 CREATE(cudnnCreateActivationDescriptor)
 CREATE(cudnnCreatePoolingDescriptor)
 CREATE(cudnnCreateDropoutDescriptor)
-CREATE(cudnnCreateRNNDescriptor) CREATE(cudnnCreateRNNDataDescriptor)
-    CREATE(cudnnCreateCTCLossDescriptor)
-        CREATE(cudnnCreateSpatialTransformerDescriptor) struct Perf {
+CREATE(cudnnCreateRNNDescriptor)
+CREATE(cudnnCreateRNNDataDescriptor) CREATE(cudnnCreateCTCLossDescriptor)
+    CREATE(cudnnCreateSpatialTransformerDescriptor) struct Perf {
   int algo;
   int status;
   float time;

@@ -16,7 +16,8 @@
 
 namespace cytra::io {
 
-// Seconds of a processor, for what takes minutes when it is not bounded: slow machines and sanitizers have room.
+// Seconds of a processor, for what takes minutes when it is not bounded: slow machines and
+// sanitizers have room.
 constexpr double kSlower = 5;
 
 class Random {

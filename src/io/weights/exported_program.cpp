@@ -59,7 +59,7 @@ struct ExportedProgram::Impl {
         return ends_with(entry.first, "/constants.pkl");
       });
       refuse_program(path,
-                     is_script ? "TorchScript, which model=torchscript takes"
+                     is_script ? "TorchScript, which predict runs and nothing trains"
                                : "an archive without models/model.json");
     }
     Json json = in_part(path, parts->graph, [&] {

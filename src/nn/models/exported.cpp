@@ -17,7 +17,7 @@
 #include "nn/exported/file.h"
 #include "nn/exported/graph.h"
 #include "nn/exported/guards.h"
-#include "nn/foreign_network.h"
+#include "nn/exported/options.h"
 #include "nn/model.h"
 #include "nn/script/fitting.h"
 #include "nn/weights.h"
@@ -30,37 +30,9 @@ constexpr int64_t kMostSide = 1024;  // find_divisor() tries all
 constexpr int64_t kMostChecked = int64_t{1} << 28;
 constexpr double kReferenceTolerance = 1e-3;  // of the largest value: sums in another order
 
-/// A result that is a head of MultiTask.
-struct ExportedHead {
-  int64_t out_channels = 1;
-  template <class V>
-  void visit(V& v) {
-    v("out_channels", out_channels, "must be the file's", config::required);
-    v("_target_", config::Unused{}, "its layers are in the file");
-  }
-};
-
 class ExportedModel final : public Model {
  public:
-  struct Options : ForeignOptions {
-    config::Node heads;
-    template <class V>
-    void visit(V& v) {
-      ForeignOptions::visit(
-          v, "what torch.export.save wrote (net.pt2), or a checkpoint that was trained of it");
-      v("heads",
-        heads,
-        "the results that are the heads of a MultiTask, by their keys or numbers: {seg: "
-        "{out_channels: 2}, dist: {out_channels: 1}}; null or {}: `output` alone");
-    }
-    void check() const {
-      const bool has_heads = std::any_of(heads.map.begin(), heads.map.end(), [](const auto& head) {
-        return head.second.is_map();
-      });
-      if (has_heads && (output || deep_supervision))
-        throw ConfigError("model.heads: expected no model.output and no model.deep_supervision");
-    }
-  };
+  using Options = ExportedOptions;
   explicit ExportedModel(const Options& options) : Model(options), path_(options.file) {
     const ExportedFile file(options.file);
     naming_file(path_, [&] {

@@ -1,10 +1,7 @@
 #include "nn/script/load.h"
 
-#include <sstream>
-
 #include <ATen/ATen.h>
 #include <caffe2/serialize/file_adapter.h>
-#include <caffe2/serialize/istream_adapter.h>
 #include <fmt/format.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/print_handler.h>
@@ -23,7 +20,6 @@ namespace cytra::nn {
 namespace {
 
 namespace jit = torch::jit;
-using Adapter = std::shared_ptr<caffe2::serialize::ReadAdapterInterface>;
 
 [[noreturn]] void refuse_torchscript(const std::string& path, const std::string& what) {
   throw DataError(fmt::format("{}: {}", path, what));
@@ -70,13 +66,22 @@ void add_results(const std::string& path,
   }
 }
 
-jit::Module load_archive(const std::string& path,
-                         const Adapter& file,
-                         ExtraFiles& files,
-                         c10::Device device) {
+}  // namespace
+
+ScriptCall::ScriptCall() : guard_(&logged_) {
+  jit::setPrintHandler([](const std::string& text) { log::debug("model: {}", escaped(text)); });
+}
+
+void ScriptCall::Logged::process(const c10::Warning& warning) {
+  log::debug("model: {}", escaped(warning.msg()));
+}
+
+jit::Module load_any_torchscript(const std::string& path, ExtraFiles& files, c10::Device device) {
   const ScriptCall call;
   jit::Module module;
   try {
+    const io::InputFile regular(path);  // no pipe, which would wait forever
+    const auto file = std::make_shared<caffe2::serialize::FileAdapter>(path);
     caffe2::serialize::PyTorchStreamReader archive(file);
     expect_harmless_archive(path, archive);
     module = jit::load(file, device, files, /*load_debug_files=*/false);
@@ -92,49 +97,11 @@ jit::Module load_archive(const std::string& path,
   return module;
 }
 
-Adapter open_archive(const std::string& path) {
-  try {
-    const io::InputFile regular(path);  // no pipe, which would wait forever
-    return std::make_shared<caffe2::serialize::FileAdapter>(path);
-  } catch (const c10::Error& error) {
-    refuse_torchscript(path, "TorchScript that can't be loaded: " + brief(error));
-  }
-}
-
-void expect_a_models(const std::string& path, const jit::Module& module) {
+jit::Module load_torchscript(const std::string& path, ExtraFiles& files, c10::Device device) {
+  jit::Module module = load_any_torchscript(path, files, device);
   const auto method = module.find_method("forward");
   if (!method) refuse_torchscript(path, "TorchScript without forward()");
   expect_one_input(path, method->function().getSchema());
-}
-
-}  // namespace
-
-ScriptCall::ScriptCall() : guard_(&logged_) {
-  jit::setPrintHandler([](const std::string& text) { log::debug("model: {}", escaped(text)); });
-}
-
-void ScriptCall::Logged::process(const c10::Warning& warning) {
-  log::debug("model: {}", escaped(warning.msg()));
-}
-
-jit::Module load_any_torchscript(const std::string& path, ExtraFiles& files, c10::Device device) {
-  return load_archive(path, open_archive(path), files, device);
-}
-
-jit::Module load_torchscript(const std::string& path, ExtraFiles& files, c10::Device device) {
-  jit::Module module = load_any_torchscript(path, files, device);
-  expect_a_models(path, module);
-  return module;
-}
-
-jit::Module load_kept_torchscript(const std::string& path,
-                                  const std::string& bytes,
-                                  c10::Device device) {
-  std::istringstream stream(bytes);
-  ExtraFiles none;
-  jit::Module module = load_archive(
-      path, std::make_shared<caffe2::serialize::IStreamAdapter>(&stream), none, device);
-  expect_a_models(path, module);
   return module;
 }
 

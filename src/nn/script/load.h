@@ -29,11 +29,6 @@ torch::jit::Module load_torchscript(const std::string& path,
                                     ExtraFiles& files,
                                     c10::Device device = c10::kCPU);
 
-/// Loads a model's module from the bytes of an archive that the file at `path` holds.
-torch::jit::Module load_kept_torchscript(const std::string& path,
-                                         const std::string& bytes,
-                                         c10::Device device);
-
 /// Sends what a script prints, its warnings and PyTorch's to the log while it lives, without
 /// control characters, and marks a call of foreign code.
 class ScriptCall {

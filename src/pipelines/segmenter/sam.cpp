@@ -37,8 +37,8 @@ at::Tensor masks_of_packed(nn::PromptableModel& model, const at::Tensor& both) {
   return model.decode(embeddings, {both.select(2, side * side).narrow(1, 0, 4)}).logits.squeeze(1);
 }
 
-/// The options for the image encoder. On a CPU it takes as long by OpenVINO as by its own kernels of
-/// attention (docs/batch_segmentation.md), and takes seconds to prepare.
+/// The options for the image encoder. On a CPU it takes as long by OpenVINO as by its own kernels
+/// of attention (docs/batch_segmentation.md), and takes seconds to prepare.
 EngineOptions encoder_options(EngineOptions options, c10::Device device) {
   if (device.is_cpu() && options.backend == "auto" && options.quantization != "int8")
     options.backend = "eager";

@@ -71,8 +71,7 @@ TEST(Aoti, ANetworkOfTorchExportIsAnsweredWithTheWay) {
   CheckpointOptions options;
   options.ckpt_path = {dir / "program.pt2"};
   const std::string message = message_of<DataError>([&] { load_models(options); });
-  EXPECT_NE(message.find("a network of torch.export, without a task; train it"),
-            std::string::npos)
+  EXPECT_NE(message.find("a network of torch.export, without a task; train it"), std::string::npos)
       << message;
 }
 

@@ -1,6 +1,6 @@
-// Networks that PyTorch's torch.export and torch.jit saved, beside PyTorch: outputs, gradients,
-// buffers and losses. tests/golden/make_{exported,torchscript}.py wrote the small ones;
-// CYTRA_EXPORTED names a folder of more.
+// Networks that PyTorch's torch.export saved, beside PyTorch: outputs, gradients, buffers and
+// losses. tests/golden/make_exported.py wrote the small ones; CYTRA_EXPORTED names a folder of
+// more.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -27,9 +27,8 @@ namespace {
 
 struct ExportedCase {
   explicit ExportedCase(const std::string& stem) : file(stem + ".safetensors") {
-    const bool is_script = std::filesystem::exists(stem + ".pt");
-    node.set("_target_", config::Node::make_string(is_script ? "ScriptModule" : "ExportedProgram"));
-    node.set("file", config::Node::make_string(stem + (is_script ? ".pt" : ".pt2")));
+    node.set("_target_", config::Node::make_string("ExportedProgram"));
+    node.set("file", config::Node::make_string(stem + ".pt2"));
     node.set("deep_supervision", config::Node::make_boolean(true));  // all results in training
     for (const auto& [name, view] : file.tensors()) tensors[name] = nn::tensor_of(view, name);
     node.set("in_channels", config::Node::make_integer(tensors.at("image").size(1)));
@@ -197,9 +196,9 @@ TEST_P(Exported, TrainsAsPyTorchDoes) {
   record("curve", error);
 }
 
-void expect_whole_in_a_checkpoint(const std::string& stem) {
+TEST(ExportedModel, IsWholeInACheckpoint) {
   const test::TmpDir tmp;
-  const ExportedCase it(test::golden_folder() + stem);
+  const ExportedCase it(test::golden_folder() + "/exported/residual");  // it has constants
   std::map<std::string, at::Tensor> kept;
   io::TensorViews views;
   for (const auto& [name, tensor] : nn::state_of(*it.model))
@@ -215,14 +214,6 @@ void expect_whole_in_a_checkpoint(const std::string& stem) {
   EXPECT_TRUE(
       model->all(it.tensors.at("image"))[0].equal(it.model->all(it.tensors.at("image"))[0]));
   EXPECT_EQ(model->parameters().size(), it.model->parameters().size());
-}
-TEST(ExportedModel, IsWholeInACheckpoint) {
-  expect_whole_in_a_checkpoint("/exported/residual");  // it has constants
-}
-TEST(ScriptModule, IsWholeInACheckpoint) {
-  for (const char* stem :
-       {"scripted_dict", "scripted_shared", "scripted_recurrent", "traced", "traced_in_evaluation"})
-    expect_whole_in_a_checkpoint(std::string("/torchscript/") + stem);
 }
 
 /// The results of a network of several heads train as PyTorch trains them, in the order of heads.
@@ -311,15 +302,14 @@ TEST(ExportedModel, AUsersMistakeNamesTheChoice) {
             std::string::npos);
 }
 
-std::vector<std::string> exported_cases(const std::string& ending) {
+std::vector<std::string> exported_cases() {
   std::vector<std::string> stems;
   const char* more = std::getenv("CYTRA_EXPORTED");
-  for (const std::string& folder : {test::golden_folder() + "/exported",
-                                    test::golden_folder() + "/torchscript",
-                                    std::string(more == nullptr ? "" : more)}) {
+  for (const std::string& folder :
+       {test::golden_folder() + "/exported", std::string(more == nullptr ? "" : more)}) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-      if (entry.path().extension() == ending)
+      if (entry.path().extension() == ".pt2")
         stems.push_back(std::filesystem::path(entry.path()).replace_extension("").string());
   }
   std::sort(stems.begin(), stems.end());
@@ -334,15 +324,8 @@ std::string name_of_case(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Exported, ::testing::ValuesIn(exported_cases(".pt2")), name_of_case);
-INSTANTIATE_TEST_SUITE_P(TorchScript,
-                         Exported,
-                         ::testing::ValuesIn(exported_cases(".pt")),
-                         name_of_case);
-INSTANTIATE_TEST_SUITE_P(All,
-                         ExportedByParts,
-                         ::testing::ValuesIn(exported_cases(".pt2")),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, Exported, ::testing::ValuesIn(exported_cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, ExportedByParts, ::testing::ValuesIn(exported_cases()), name_of_case);
 
 }  // namespace
 }  // namespace cytra

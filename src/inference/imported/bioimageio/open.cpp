@@ -57,8 +57,7 @@ ImportedModel open_weights(const Package& package) {
                                           "." + architecture.get<std::string>("callable")
                                     : architecture.as<std::string>();
     const std::string last = name.substr(name.rfind('.') + 1);
-    const bool reads_files = last == "ExportedProgram" || last == "ScriptModule";
-    if (starts_with(name, "monai.") && !reads_files &&
+    if (starts_with(name, "monai.") && last != "ExportedProgram" &&
         Registry<nn::Model>::instance().components().types.count(last) != 0) {
       const Node* kwargs =
           is_map ? architecture.find_direct("kwargs") : entry.find_direct("kwargs");

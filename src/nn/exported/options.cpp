@@ -1,4 +1,4 @@
-#include "nn/foreign_network.h"
+#include "nn/exported/options.h"
 
 #include <algorithm>
 
@@ -8,6 +8,13 @@
 #include "base/strings.h"
 
 namespace cytra::nn {
+
+void ExportedOptions::check() const {
+  const bool has_heads = std::any_of(
+      heads.map.begin(), heads.map.end(), [](const auto& head) { return head.second.is_map(); });
+  if (has_heads && (output || deep_supervision))
+    throw ConfigError("model.heads: expected no model.output and no model.deep_supervision");
+}
 
 std::size_t result_called(const std::string& path,
                           const char* key,

@@ -1,24 +1,38 @@
 #pragma once
-// What networks that were written elsewhere share: their options beside what the file says.
+// What a network of torch.export is told beside what its file says.
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "config/node.h"
 #include "nn/model.h"
 
 namespace cytra::nn {
 
-struct ForeignOptions : ModelOptions {
+/// A result that is a head of MultiTask.
+struct ExportedHead {
+  int64_t out_channels = 1;
+  template <class V>
+  void visit(V& v) {
+    v("out_channels", out_channels, "must be the file's", config::required);
+    v("_target_", config::Unused{}, "its layers are in the file");
+  }
+};
+
+struct ExportedOptions : ModelOptions {
   std::string file;
   std::optional<std::string> output;
   bool deep_supervision = false;
   std::optional<std::vector<int64_t>> divisor;
   std::optional<int64_t> spatial_dims, in_channels, out_channels;
-  /// `file_is`: what the file holds.
+  config::Node heads;
   template <class V>
-  void visit(V& v, const char* file_is) {
-    v("file", file, file_is, config::required);
+  void visit(V& v) {
+    v("file",
+      file,
+      "what torch.export.save wrote (net.pt2), or a checkpoint that was trained of it",
+      config::required);
     v("output",
       output,
       "the result that is trained and predicted: its key or number; null: the "
@@ -29,13 +43,16 @@ struct ForeignOptions : ModelOptions {
     v("divisor",
       divisor,
       "sides must be multiples of it; null: as the file's conditions say, or found by trying");
-    v("spatial_dims", spatial_dims, "2 or 3; null: as the file, or its first convolution, says");
-    v("in_channels",
-      in_channels,
-      "channels of images; null: as the file, or its first convolution, says");
+    v("spatial_dims", spatial_dims, "must be the file's; null: the file's");
+    v("in_channels", in_channels, "must be the file's; null: the file's");
     v("out_channels", out_channels, "must be the file's; null: the file's");
     ModelOptions::visit(v);
+    v("heads",
+      heads,
+      "the results that are the heads of a MultiTask, by their keys or numbers: {seg: "
+      "{out_channels: 2}, dist: {out_channels: 1}}; null or {}: `output` alone");
   }
+  void check() const;
 };
 
 /// The number of the result that has the name `output` or is that number, as model.`key` gives it.
