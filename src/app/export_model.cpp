@@ -249,7 +249,8 @@ void write_model(const ExportConfig& config,
     std::vector<int64_t> shape = example(model, 1, 1).sizes().vec();
     for (std::size_t d = 0; d < shape.size(); ++d)
       if (d != 1 && model.fixed_window.empty()) shape[d] = -1;
-    return inference::export_openvino(bytes, shape, openvino_stem(config.output));
+    return inference::export_openvino(
+        bytes, shape, metadata.at("config"), openvino_stem(config.output));
   }
   const exporting::OnnxShapes shapes{model.in_channels, model.spatial_dims, model.fixed_window};
   write_file(config.output, exporting::to_onnx(bytes, shapes, metadata));

@@ -138,8 +138,11 @@ CREATE(cudnnCreateActivationDescriptor)
 CREATE(cudnnCreatePoolingDescriptor)
 CREATE(cudnnCreateDropoutDescriptor)
 CREATE(cudnnCreateRNNDescriptor)
-CREATE(cudnnCreateRNNDataDescriptor) CREATE(cudnnCreateCTCLossDescriptor)
-    CREATE(cudnnCreateSpatialTransformerDescriptor) struct Perf {
+CREATE(cudnnCreateRNNDataDescriptor)
+CREATE(cudnnCreateCTCLossDescriptor)
+CREATE(cudnnCreateSpatialTransformerDescriptor)
+// What cuDNN measured of an algorithm.
+struct Perf {
   int algo;
   int status;
   float time;

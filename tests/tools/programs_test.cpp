@@ -188,6 +188,15 @@ TEST_F(Programs, ExportedWeightsPredictTheSame) {
   EXPECT_TRUE(predict("'checkpoint.ckpt_path=" + at("weights") +
                           "' 'checkpoint.config=" + at("exported") + "'",
                       "logits") == expected);
+  if (fs::exists(CYTRA_BIN_DIR "/../lib/libcytra_openvino.so")) {
+    EXPECT_EQ(export_as("openvino", "model").code, 0);
+    EXPECT_EQ(predict("'checkpoint.ckpt_path=" + at("model.xml") + "'", "logits").size(),
+              expected.size());
+    fs::rename(at("model.bin"), at("other.bin"));
+    expect_mistake(
+        "\"$BIN/predict\" data.path=a.tif 'checkpoint.ckpt_path=" + at("model.xml") + "'",
+        {"model.bin"});
+  }
   const std::string torch = CYTRA_SOURCE_DIR "/tests/golden/torch/";
   expect_mistake("\"$BIN/predict\" data.path=a.tif 'checkpoint.ckpt_path=" + torch + "plain.pth'",
                  {"plain.pth", "checkpoint.config="});

@@ -108,8 +108,8 @@ const bool added_openvino = add_engine("openvino", {rank_openvino, make_openvino
 
 }  // namespace
 
-OnnxFacts describe_onnx(const std::string& onnx) {
-  return of_module<OnnxDescription>(kOnnxDescription)(onnx);
+OnnxFacts describe_onnx(const std::string& onnx, const std::string& path) {
+  return of_module<OnnxDescription>(kOnnxDescription)(onnx, path);
 }
 
 std::function<std::vector<Tensor>(const Tensor&)> onnx_forward(
@@ -120,9 +120,10 @@ std::function<std::vector<Tensor>(const Tensor&)> onnx_forward(
 
 void export_openvino(const std::string& torchscript,
                      const std::vector<int64_t>& shape,
+                     const std::string& config,
                      const std::string& path) {
   try {
-    of_module<OpenVinoExport>(kOpenVinoExport)(torchscript, shape, path);
+    of_module<OpenVinoExport>(kOpenVinoExport)(torchscript, shape, config, path);
   } catch (const EngineUnfit& unfit) {
     throw ConfigError(path + ".xml: " + unfit.what());
   }

@@ -10,25 +10,29 @@
 
 namespace cytra::inference {
 
-/// What an ONNX file says of itself.
+/// What an ONNX file, or one of OpenVINO, says of itself.
 struct OnnxFacts {
   std::vector<int64_t> shape;  // of its input, -1: any size; empty: it is not known
   std::string config;          // metadata_props' `config`, of export_model
+  std::string whole;           // the network with its weights, where those lie in other files
 };
-/// Describes an ONNX file. Throws: EngineUnfit without OpenVINO, and for what it can't
-/// run as a network of one image.
-OnnxFacts describe_onnx(const std::string& onnx);
+/// Describes a network that OpenVINO reads; `onnx`: the bytes of an ONNX file, or of OpenVINO's
+/// .xml, a zero byte and its .bin; `path`: the file's, beside which other files with weights may
+/// lie. Throws: EngineUnfit without OpenVINO, and for what it can't run as a network of one image.
+OnnxFacts describe_onnx(const std::string& onnx, const std::string& path);
 
-/// The network of an ONNX file: windows (S,C,[D,]H,W) float32 on the CPU -> its outputs. The first
+/// The network of such bytes: windows (S,C,[D,]H,W) float32 on the CPU -> its outputs. The first
 /// windows of a size compile it for that. Throws: EngineUnfit.
 std::function<std::vector<Tensor>(const Tensor&)> onnx_forward(
     std::shared_ptr<const std::string> onnx);
 
 /// Writes OpenVINO's files PATH.xml and PATH.bin for a TorchScript archive that takes one tensor
-/// of `shape`; -1: any size. Throws: ConfigError without OpenVINO, or where it lacks an operation
-/// of the model; what AtomicFile throws.
+/// of `shape`; -1: any size. `config`: the configuration, which describe_onnx() finds. Throws:
+/// ConfigError without OpenVINO, or where it lacks an operation of the model; what AtomicFile
+/// throws.
 void export_openvino(const std::string& torchscript,
                      const std::vector<int64_t>& shape,
+                     const std::string& config,
                      const std::string& path);
 
 }  // namespace cytra::inference

@@ -1,6 +1,7 @@
 #include "inference/imported/onnx.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -13,11 +14,16 @@
 namespace cytra::inference {
 
 ImportedModel open_onnx(const std::string& path) {
-  const auto onnx =
-      std::make_shared<const std::string>(io::read_input(path, uint64_t{2} << 30));  // protobuf's
+  constexpr uint64_t kMost = uint64_t{2} << 30;  // protobuf's
+  std::string bytes = io::read_input(path, kMost);
+  if (starts_with(bytes, "<"))
+    bytes += '\0' + io::read_input(std::filesystem::path(path).replace_extension(".bin"), kMost);
+  std::shared_ptr<const std::string> onnx;
   ImportedModel imported;
   try {
-    const OnnxFacts facts = describe_onnx(*onnx);
+    OnnxFacts facts = describe_onnx(bytes, path);
+    onnx =
+        std::make_shared<const std::string>(std::move(facts.whole.empty() ? bytes : facts.whole));
     imported.spatial_dims = static_cast<int64_t>(facts.shape.size()) - 2;
     if (facts.shape.size() > 2) {
       imported.in_channels = std::max<int64_t>(0, facts.shape[1]);
@@ -30,14 +36,13 @@ ImportedModel open_onnx(const std::string& path) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw DataError(path + ": ONNX: " + printable(error.what(), 300));
+    throw DataError(path + ": OpenVINO: " + printable(error.what(), 300));
   }
   imported.onnx = onnx;
   imported.fingerprint = io::fingerprint(*onnx);
   imported.place = [path](c10::Device device, bool /*on_tensor_cores*/) {
     if (device.is_cpu()) return;
-    throw ConfigError(path +
-                      ": ONNX is run by OpenVINO, on a CPU; expected trainer.accelerator=cpu");
+    throw ConfigError(path + ": it is run by OpenVINO, on a CPU; expected trainer.accelerator=cpu");
   };
   return imported;
 }

@@ -362,12 +362,16 @@ extern "C" cytra::inference::FixedEngine* cytra_openvino_engine(
   return new cytra::inference::OpenVino(task);
 }
 
-extern "C" cytra::inference::OnnxFacts cytra_openvino_onnx(const std::string& onnx) {
-  return cytra::inference::describe_onnx(cytra::inference::core(), onnx);
+extern "C" cytra::inference::OnnxFacts cytra_openvino_onnx(const std::string& onnx,
+                                                           const std::string& path) {
+  return cytra::inference::describe_onnx(cytra::inference::core(), onnx, path);
 }
 
 extern "C" void cytra_openvino_export(const std::string& torchscript,
                                       const std::vector<int64_t>& shape,
+                                      const std::string& config,
                                       const std::string& path) {
-  cytra::inference::write_ir(cytra::inference::read_torchscript(torchscript, shape), path);
+  const auto model = cytra::inference::read_torchscript(torchscript, shape);
+  model->set_rt_info(config, "framework", "config");  // as OpenVINO keeps ONNX's metadata_props
+  cytra::inference::write_ir(model, path);
 }

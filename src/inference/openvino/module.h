@@ -16,7 +16,8 @@ namespace cytra::inference {
 struct OpenVinoTask {
   std::function<std::string()> torchscript;  // the model's archive; not called when the compiled
                                              // model is kept
-  std::shared_ptr<const std::string> onnx;   // the bytes of an ONNX file, instead
+  std::shared_ptr<const std::string> onnx;   // the bytes of an ONNX file, instead, or of OpenVINO's
+                                             // .xml, a zero byte and its .bin
   std::vector<int64_t> shape;                // of the windows of one inference
   int64_t at_once = 1;                       // simultaneous inferences, each with its share of the
                                              // threads
@@ -29,14 +30,14 @@ struct OpenVinoTask {
 using OpenVinoEngine = FixedEngine* (*)(const OpenVinoTask& task);
 constexpr char kOpenVinoEngine[] = "cytra_openvino_engine";
 
-/// Describes an ONNX file. Throws: EngineUnfit for what OpenVINO can't run as a network of one
-/// image.
-using OnnxDescription = OnnxFacts (*)(const std::string& onnx);
+/// As describe_onnx().
+using OnnxDescription = OnnxFacts (*)(const std::string& onnx, const std::string& path);
 constexpr char kOnnxDescription[] = "cytra_openvino_onnx";
 
-/// Writes PATH.xml and PATH.bin (float32) for windows of `shape`; -1: any size.
+/// As export_openvino().
 using OpenVinoExport = void (*)(const std::string& torchscript,
                                 const std::vector<int64_t>& shape,
+                                const std::string& config,
                                 const std::string& path);
 constexpr char kOpenVinoExport[] = "cytra_openvino_export";
 

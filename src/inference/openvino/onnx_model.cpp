@@ -1,11 +1,15 @@
-// ONNX files, which OpenVINO reads itself.
+// ONNX files and OpenVINO's own, which OpenVINO reads itself.
 #include "inference/openvino/onnx_model.h"
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <openvino/core/preprocess/pre_post_process.hpp>
+#include <openvino/pass/serialize.hpp>
 
 #include "base/strings.h"
 #include "inference/engines/entry.h"
@@ -14,29 +18,68 @@
 namespace cytra::inference {
 namespace {
 
-/// Whether a tensor's values lie in another file, which OpenVINO would look for in the working
-/// folder: TensorProto.external_data (field 13) has an entry of the key `location`.
-bool has_external_data(std::string_view onnx) {
+/// The files in which tensors' values lie: TensorProto.external_data (field 13) has an entry of the
+/// key `location`.
+std::vector<std::string> external_files(std::string_view onnx) {
   constexpr std::string_view kEntry = "\x0A\x08location\x12";
   constexpr char kField = 13 << 3 | 2;  // then the entry's length, in one byte or two
+  std::vector<std::string> files;
   for (std::size_t at = onnx.find(kEntry); at != std::string_view::npos;
-       at = onnx.find(kEntry, at + 1))
-    if (at > 2 && (onnx[at - 2] == kField || onnx[at - 3] == kField)) return true;
-  return false;
+       at = onnx.find(kEntry, at + 1)) {
+    if (at < 3 || (onnx[at - 2] != kField && onnx[at - 3] != kField)) continue;
+    const std::string_view value = onnx.substr(at + kEntry.size());
+    if (value.empty()) continue;
+    const auto first = static_cast<unsigned char>(value[0]);
+    files.emplace_back(value.substr(1, first));
+    if (first > 127)  // a length of more bytes, of a name that is longer than any of a file here
+      throw EngineUnfit("the name of a file with its weights is too long", false);
+  }
+  return files;
 }
 
-std::shared_ptr<ov::Model> read_any_onnx(ov::Core& core, const std::string& onnx) {
-  if (has_external_data(onnx)) {
+/// Reads a network with weights in other files, which must lie beside it: OpenVINO by itself would
+/// look in other folders, too.
+std::shared_ptr<ov::Model> read_with_files(ov::Core& core,
+                                           const std::string& path,
+                                           const std::vector<std::string>& files) {
+  namespace fs = std::filesystem;
+  for (const std::string& name : files) {
+    const fs::path file(name);
+    const bool leads_out =
+        file.is_absolute() || std::find(file.begin(), file.end(), "..") != file.end();
+    std::error_code ignored;
+    if (!leads_out && fs::is_regular_file(fs::path(path).parent_path() / file, ignored)) continue;
     throw EngineUnfit(
-        "it has weights in other files (external data), expected all in one: "
-        "onnx.save(onnx.load(\"model.onnx\"), \"whole.onnx\")",
+        fmt::format("it has weights in another file, {}, expected it {}; "
+                    "onnx.save(onnx.load(\"model.onnx\"), \"whole.onnx\") puts all into one",
+                    printable(name),
+                    leads_out ? "in the network's folder" : "beside the network"),
         false);
   }
+  return core.read_model(path);
+}
+
+/// Of OpenVINO's own form: the graph's text, a zero byte, the weights.
+std::shared_ptr<ov::Model> read_whole(ov::Core& core, const std::string& bytes) {
+  const std::size_t end = bytes.find('\0');
+  if (bytes[0] != '<' || end == std::string::npos) return core.read_model(bytes, ov::Tensor());
+  ov::Tensor weights(ov::element::u8, {bytes.size() - end - 1});
+  std::memcpy(weights.data(), bytes.data() + end + 1, weights.get_byte_size());
+  return core.read_model(bytes.substr(0, end), weights);
+}
+
+std::shared_ptr<ov::Model> read_any(ov::Core& core,
+                                    const std::string& bytes,
+                                    const std::string& path = "") {
   std::shared_ptr<ov::Model> model;
   try {
-    model = core.read_model(onnx, ov::Tensor());
+    const std::vector<std::string> files =
+        path.empty() ? std::vector<std::string>() : external_files(bytes);
+    model = files.empty() ? read_whole(core, bytes) : read_with_files(core, path, files);
+  } catch (const EngineUnfit&) {
+    throw;
   } catch (const std::exception& error) {
-    throw EngineUnfit("OpenVINO can't read it: " + brief_openvino(error.what()), false);
+    throw EngineUnfit("it can't be read: " + brief_openvino(error.what()), false);
   }
   if (model->inputs().size() == 1) return model;
   std::vector<std::string> names;
@@ -52,7 +95,7 @@ std::shared_ptr<ov::Model> read_any_onnx(ov::Core& core, const std::string& onnx
 std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
                                      const std::string& onnx,
                                      const std::vector<int64_t>& shape) {
-  std::shared_ptr<ov::Model> model = read_any_onnx(core, onnx);
+  std::shared_ptr<ov::Model> model = read_any(core, onnx);
   ov::PartialShape own = model->input().get_partial_shape();
   if (own.rank().is_dynamic()) own = ov::PartialShape::dynamic(static_cast<int64_t>(shape.size()));
   if (own.size() != shape.size()) {
@@ -79,9 +122,14 @@ std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
   }
 }
 
-OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx) {
-  const std::shared_ptr<ov::Model> model = read_any_onnx(core, onnx);
+OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx, const std::string& path) {
+  const std::shared_ptr<ov::Model> model = read_any(core, onnx, path);
   OnnxFacts facts;
+  if (onnx[0] != '<' && !external_files(onnx).empty()) {
+    std::ostringstream xml, bin;
+    ov::pass::Serialize(xml, bin).run_on_model(model);
+    facts.whole = xml.str() + '\0' + bin.str();
+  }
   const ov::PartialShape shape = model->input().get_partial_shape();
   if (shape.rank().is_static()) {
     for (const ov::Dimension& side : shape)

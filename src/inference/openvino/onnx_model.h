@@ -12,13 +12,13 @@ namespace cytra::inference {
 /// Begins the name of the input that tells the type that the file says it has; ours is float32.
 inline const std::string kInputType = "cytra input type: ";
 
-/// Makes OpenVINO's model of a file's bytes for windows of `shape`; what the file says itself
-/// (a batch of 1) stays. Throws: EngineUnfit.
+/// Makes OpenVINO's model of a file's bytes (as OpenVinoTask::onnx) for windows of `shape`; what
+/// the file says itself (a batch of 1) stays. Throws: EngineUnfit.
 std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
                                      const std::string& onnx,
                                      const std::vector<int64_t>& shape);
 /// Throws: EngineUnfit for what is no ONNX, takes other inputs than one of numbers, or has an
 /// operation that OpenVINO lacks.
-OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx);
+OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx, const std::string& path);
 
 }  // namespace cytra::inference

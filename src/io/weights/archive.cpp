@@ -94,7 +94,8 @@ ModelKind kind_of(const std::string& path) {
     return bioimageio_description(path).empty() ? ModelKind::bundle : ModelKind::bioimageio;
   if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return ModelKind::bioimageio;
   const std::string begin = begin_of(path);
-  if (begins_as_onnx(begin)) return ModelKind::onnx;
+  if (begins_as_onnx(begin) || starts_with(begin, "<?xml") || starts_with(begin, "<net"))
+    return ModelKind::onnx;
   if (!starts_with(begin, "PK\3\4")) return ModelKind::weights;
   return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
     for (const auto& [name, content] : files)  // which may hold any of the others

@@ -10,10 +10,10 @@ enum class ModelKind {
   weights,      // of a network that is registered here: ours, PyTorch's, safetensors
   torchscript,  // torch.jit.save
   aoti,         // torch._inductor.aoti_compile_and_package
-  onnx,
-  bioimageio,  // a package of its zoo: a folder, a ZIP archive of one, or its description
-  bundle,      // of MONAI: a folder, or a ZIP archive of one
-  nnunet       // of nnU-Net: a folder of its results, a ZIP archive of one, or a fold's checkpoint
+  onnx,         // or OpenVINO's .xml, with its .bin beside it
+  bioimageio,   // a package of its zoo: a folder, a ZIP archive of one, or its description
+  bundle,       // of MONAI: a folder, or a ZIP archive of one
+  nnunet        // of nnU-Net: a folder of its results, a ZIP archive of one, or a fold's checkpoint
 };
 /// Finds the kind of a file. Throws: DataError for a ZIP archive that is truncated, and for a
 /// program of torch.export.

@@ -38,7 +38,7 @@ std::string packages() {
 
 bool has_openvino() {
   try {
-    describe_onnx("");
+    describe_onnx("", "");
   } catch (const EngineUnfit& unfit) {
     return !unfit.is_usual;
   }
@@ -334,7 +334,7 @@ TEST_F(Package, OnnxThatDoesNotFitItsDescriptionIsAnError) {
 
 TEST(Onnx, SaysWhatItIs) {
   if (!has_openvino()) GTEST_SKIP() << "no OpenVINO";
-  const OnnxFacts facts = describe_onnx(read_file(packages() + "masks/weights.onnx"));
+  const OnnxFacts facts = describe_onnx(read_file(packages() + "masks/weights.onnx"), "");
   EXPECT_EQ(facts.shape, (std::vector<int64_t>{-1, 1, -1, -1}));
   test::TmpDir dir;
   const auto mistake = [&](const std::string& bytes) {
@@ -345,7 +345,7 @@ TEST(Onnx, SaysWhatItIs) {
   };
   const std::string whole = read_file(packages() + "masks/weights.onnx");
   const std::string message = mistake(whole.substr(0, whole.size() / 2));
-  EXPECT_THAT(message, testing::HasSubstr("net.onnx: ONNX: OpenVINO can't read it"));
+  EXPECT_THAT(message, testing::HasSubstr("net.onnx: OpenVINO: it can't be read"));
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
 }
 

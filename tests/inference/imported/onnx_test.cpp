@@ -90,21 +90,70 @@ TEST(Onnx, RefusesValuesThatItsInputDoesNotHold) {
   }
 }
 
-TEST(Onnx, WeightsInOtherFilesAreRefused) {
+/// A tensor `w` of one number, in another file.
+std::string outside(const std::string& file) {
+  return field(1, int64_t{1}) + field(2, int64_t{1}) + field(8, "w") +
+         field(13, field(1, "location") + field(2, file)) + field(14, int64_t{1});
+}
+
+/// A network that multiplies its input by `w`.
+std::string product_onnx(const std::string& file) {
+  const std::string node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "Mul");
+  return field(1, int64_t{8}) + field(8, field(2, int64_t{17})) +
+         field(7,
+               field(1, node) + field(2, "g") + field(5, outside(file)) +
+                   field(11, value_info("x", 1)) + field(12, value_info("y", 1)));
+}
+
+void write_number(const std::string& path, float number) {
+  write_file(path, std::string(reinterpret_cast<const char*>(&number), sizeof(number)));
+}
+
+TEST(Onnx, WeightsInOtherFilesLieBesideIt) {
   const test::TmpDir dir;
-  const std::string place = field(13, field(1, "location") + field(2, "weights.bin")),
-                    weights = field(1, int64_t{1}) + field(2, int64_t{1}) + field(8, "w") + place;
-  const std::string outside = weights + field(14, int64_t{1});
-  const std::string attribute = field(1, "value") + field(5, outside) + field(20, int64_t{4});
-  for (const std::string& more :
-       {field(5, outside),
-        field(1, field(2, "w") + field(4, "Constant") + field(5, attribute)),
-        field(15, field(1, outside)),
-        field(1, field(2, "z") + field(4, "If") + field(5, field(6, field(5, outside))))}) {
-    const std::string message =
-        message_of<DataError>([&] { load_onnx_bytes(dir, cast_onnx(1, more)); });
-    EXPECT_NE(message.find("weights in other files (external data)"), std::string::npos) << message;
+  std::filesystem::create_directory(dir / "more");
+  PredictorOptions options;
+  options.form = "logits";
+  float number = 2;
+  for (const std::string& name :
+       {std::string("weights.bin"), "more/weights of a long name" + std::string(90, 'w')}) {
+    write_number(dir / name, ++number);
+    const Predictor predictor(load_onnx_bytes(dir, product_onnx(name)), options);
+    write_number(dir / name, 0);  // nothing is read later
+    const at::Tensor image = at::arange(64, at::kFloat).view({1, 8, 8});
+    for (int pass = 0; pass < 2; ++pass)
+      EXPECT_TRUE(predictor.predict(image).allclose(image * number, 1e-5)) << name;
   }
+  const std::string old = load_onnx_bytes(dir, product_onnx("weights.bin"))[0].fingerprint;
+  EXPECT_EQ(load_onnx_bytes(dir, product_onnx("weights.bin"))[0].fingerprint, old);
+  write_number(dir / "weights.bin", 7);
+  EXPECT_NE(load_onnx_bytes(dir, product_onnx("weights.bin"))[0].fingerprint, old);
+}
+
+TEST(Onnx, WeightsElsewhereAreRefused) {
+  const test::TmpDir dir;
+  write_number(dir / "weights.bin", 3);
+  const auto said = [&](const std::string& bytes) {
+    return message_of<DataError>([&] { load_onnx_bytes(dir, bytes); });
+  };
+  EXPECT_NE(said(product_onnx(dir / "weights.bin")).find("expected it in the network's folder"),
+            std::string::npos);
+  const std::string up = "../" + std::filesystem::path(dir / ".").parent_path().filename().string();
+  EXPECT_NE(said(product_onnx(up + "/weights.bin")).find("expected it in the network's folder"),
+            std::string::npos);
+  EXPECT_NE(said(product_onnx("none.bin")).find("expected it beside the network"),
+            std::string::npos);
+  EXPECT_NE(said(product_onnx(std::string(300, 'w'))).find("name"), std::string::npos);
+  const std::string attribute =
+      field(1, "value") + field(5, outside("none.bin")) + field(20, int64_t{4});
+  for (const std::string& more :
+       {field(5, outside("none.bin")),
+        field(1, field(2, "w") + field(4, "Constant") + field(5, attribute)),
+        field(15, field(1, outside("none.bin"))),
+        field(1,
+              field(2, "z") + field(4, "If") + field(5, field(6, field(5, outside("none.bin")))))})
+    EXPECT_NE(said(cast_onnx(1, more)).find("none.bin, expected it beside"), std::string::npos)
+        << said(cast_onnx(1, more));
   EXPECT_EQ(load_onnx_bytes(dir, cast_onnx(1)).size(), 1U);
 }
 
