@@ -233,7 +233,7 @@ def environment(programs, full, count, random):
 
 def event_files(programs, full, count, random):
     python = Path(__file__).resolve().parents[2] / "build/peers-venv/bin/python"
-    if subprocess.run([python, "-c", "import tensorboard, pandas, PIL"], capture_output=True).returncode != 0:
+    if not python.exists() or subprocess.run([python, "-c", "import tensorboard, pandas, PIL"], capture_output=True).returncode != 0:
         raise Skipped("no tensorboard in build/peers-venv")
     kills = count or (100 if full else 2)
     done = run([python, Path(__file__).resolve().parents[1] / "golden/check_tensorboard.py", programs.bin.parent, str(kills)])
