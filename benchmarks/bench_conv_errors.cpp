@@ -11,9 +11,9 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "device/convolution.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 #include "io/reader.h"
 #include "nn/call.h"
 #include "nn/model.h"

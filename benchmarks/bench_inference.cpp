@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 
 #include "config/registry.h"
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 #include "nn/fold.h"
 #include "nn/model.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "data/datamodule.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 
 namespace {
 

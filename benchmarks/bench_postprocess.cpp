@@ -7,9 +7,9 @@
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
-#include "data/image_tensor.h"
-#include "inference/measure.h"
-#include "inference/postprocess.h"
+#include "data/sample/image_tensor.h"
+#include "inference/outputs/measure.h"
+#include "inference/postprocess/postprocess.h"
 #include "io/reader.h"
 #include "ops/labels/components.h"
 #include "ops/labels/distance.h"

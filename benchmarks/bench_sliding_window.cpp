@@ -13,7 +13,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "base/files.h"
-#include "inference/sliding_window.h"
+#include "inference/windows/sliding_window.h"
 
 namespace {
 

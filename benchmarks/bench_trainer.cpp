@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "config/registry.h"
-#include "data/batch.h"
-#include "data/loader.h"
+#include "data/loader/batch.h"
+#include "data/loader/loader.h"
 #include "nn/model.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"

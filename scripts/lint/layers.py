@@ -24,7 +24,7 @@ HOMES = [
     (r"opencv2/", r"src/io/video/", "src/io/video/"),
     (r"lib(av\w+|swscale)/", r"src/io/ffmpeg/", "src/io/ffmpeg/"),
     (r"(hdf5|H5\w*)\.h$", r"src/io/hdf5/", "src/io/hdf5/"),
-    (r"boost/", r"src/app/serve/http_server\.cpp$", "src/app/serve/http_server.cpp"),
+    (r"boost/", r"src/app/serve/http/http_server\.cpp$", "src/app/serve/http/http_server.cpp"),
     (r"openvino/", r"src/inference/openvino/", "src/inference/openvino/"),
     (r"CLI/", r"(src/cli|tools)/[^/]+\.cpp$", "src/cli/*.cpp and tools/*.cpp"),
     (r"(cuda|cudnn|cublas|cufft|nvtx|nvToolsExt|nccl|cub/|thrust/|cooperative_groups|(c10|ATen|torch/csrc)/cuda/"
@@ -113,6 +113,25 @@ def name_findings(root):
                        f"`// Part of {header}: what is in here.`")
 
 
+def circle_findings(root):
+    """Folders of a layer never include each other in a circle; a folder and one below it may, and cuda/ is with what it computes."""
+    includes = {}  # (folder, folder that it includes): where
+    for path in sorted(p for p in (root / "src").rglob("*") if p.suffix in LIMITS):
+        source = path.relative_to(root / "src").parent.as_posix()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            match = INCLUDE.match(line)
+            folder = match[1][1:-1].rpartition("/")[0] if match else ""
+            is_sibling = not (source + "/").startswith(folder + "/") and not folder.startswith(source + "/")
+            if is_sibling and "/" in folder and folder.split("/")[0] == source.split("/")[0] and "/cuda" not in folder + source:
+                includes.setdefault((source, folder), f"{path.relative_to(root).as_posix()}:{number}")
+    before = {}
+    while before != includes:  # what includes nothing, or is included by none, is in no circle
+        before = includes
+        includes = {(a, b): at for (a, b), at in before.items() if any(a == y for _, y in before) and any(b == x for x, _ in before)}
+    for (source, folder), at in sorted(includes.items()):
+        yield f"{at}: {source} and {folder} are in a circle: of two folders of a layer one is above the other"
+
+
 def check(root, allow_path):
     allowed, findings = read_allowed(allow_path)
     list_path = root / "cmake/installed_headers.txt"
@@ -159,6 +178,7 @@ def check(root, allow_path):
                 findings.append(f'{name}:{number}: a header that is installed includes "{header}", which is not in '
                                 f"cmake/{list_path.name}")
     findings += name_findings(root)
+    findings += circle_findings(root)
     findings += [f"{allow_path.name}:{number}: no file {name}"
                  for name, (_, number) in allowed.items() if not (root / name).exists()]
     return findings
@@ -221,6 +241,10 @@ def self_test():
         "src/ops/part.cpp": ("// Part of ops/box.h: how boxes grow.\n" + in_space("void grow(Box& box) {\n}\n"), ""),
         "src/ops/idle.cpp": ("// Part of ops/box.h: nothing.\n", "implements nothing"),
         "src/ops/astray.cpp": ("// Part of ops/bag.h: how it closes.\n", "no header src/ops/bag.h"),
+        "src/io/a/up.h": ('#include "io/b/down.h"\n', "io/a and io/b are in a circle"),
+        "src/io/b/down.h": ('#include "io/a/up.h"\n#include "io/b/c/low.h"\n', "io/b and io/a are in a circle"),
+        "src/io/b/c/low.h": ('#include "io/b/down.h"\n#include "io/d/end.h"\n', ""),
+        "src/io/d/end.h": ("", ""),
         "src/ops/torn.h": ("", ""),
         "src/ops/torn.cpp": ("// Part of ops/box.h: how boxes grow.\n" + in_space("void grow(Box& box) {\n}\n"), "a header of its own"),
     }

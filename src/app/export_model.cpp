@@ -17,9 +17,9 @@
 #include "device/device.h"
 #include "export/compile.h"
 #include "export/onnx.h"
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 #include "inference/engines/openvino.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"
 #include "nn/detection_model.h"
@@ -168,7 +168,7 @@ std::string torchscript_of(const inference::LoadedModel& model,
                              .sqrt()
                              .item<double>();
     log::info("int8_dynamic: differs from float32 by {:.1e} of the values' rms", share);
-    constexpr double kMost = 0.2;  // as an engine's: inference/engine.cpp
+    constexpr double kMost = 0.2;  // as an engine's: inference/engines/engine.cpp
     if (share <= kMost) return bytes;
     throw ConfigError(
         fmt::format("quantization=int8_dynamic: the outputs differ from float32's by {:.2g} of the "

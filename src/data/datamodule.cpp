@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "data/manifest.h"
 #include "io/image_folder.h"
 #include "io/reader.h"

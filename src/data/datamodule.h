@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/loader_options.h"
+#include "data/loader/loader_options.h"
 
 namespace cytra::data {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "io/csv.h"
 
 namespace cytra::data {

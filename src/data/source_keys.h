@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "data/sample.h"
+#include "data/sample/sample.h"
 
 namespace cytra::data {
 

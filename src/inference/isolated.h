@@ -1,5 +1,5 @@
 #pragma once
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 
 namespace cytra::inference {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/node.h"
-#include "data/annotations.h"
+#include "data/sample/annotations.h"
 #include "tasks/class_labels.h"
 
 namespace cytra::tasks {

@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/check_targets.h"
-#include "data/same_grid.h"
-#include "data/target_facts.h"
+#include "data/sample/same_grid.h"
+#include "data/survey/check_targets.h"
+#include "data/survey/target_facts.h"
 #include "ops/labels/components.h"
 #include "tasks/head.h"
 

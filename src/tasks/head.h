@@ -10,9 +10,9 @@
 #include <ATen/core/Tensor.h>
 
 #include "config/registry.h"
-#include "data/check_targets.h"
-#include "inference/decoder.h"
-#include "inference/postprocess.h"
+#include "data/survey/check_targets.h"
+#include "inference/decoders/decoder.h"
+#include "inference/postprocess/postprocess.h"
 #include "nn/loss.h"
 #include "tasks/metric_set.h"
 #include "training/mean_loss.h"

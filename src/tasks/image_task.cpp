@@ -7,9 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/batch.h"
-#include "data/sample.h"
-#include "inference/trained_head.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
+#include "inference/models/trained_head.h"
 
 namespace cytra::tasks {
 namespace {

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "inference/sliding_window.h"
+#include "inference/windows/sliding_window.h"
 #include "nn/model.h"
 #include "tasks/head.h"
 #include "tasks/suited.h"

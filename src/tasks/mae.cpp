@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
-#include "inference/decoder.h"
-#include "inference/sliding_window.h"
+#include "data/loader/batch.h"
+#include "inference/decoders/decoder.h"
+#include "inference/windows/sliding_window.h"
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "tasks/suited.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "inference/trained_head.h"
+#include "inference/models/trained_head.h"
 #include "tasks/image_task.h"
 
 namespace cytra::tasks {

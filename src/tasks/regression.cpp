@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/batch.h"
-#include "data/same_grid.h"
+#include "data/loader/batch.h"
+#include "data/sample/same_grid.h"
 #include "tasks/image_task.h"
 #include "tasks/target_scale.h"
 

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 
 #include "config/schema.h"
-#include "data/same_grid.h"
-#include "inference/decoder.h"
+#include "data/sample/same_grid.h"
+#include "inference/decoders/decoder.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/head.h"
 #include "tasks/instances/labels.h"

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "data/batch.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/class_labels.h"
 #include "tasks/image_task.h"

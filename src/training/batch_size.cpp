@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "device/backend.h"
 #include "device/device.h"
 #include "device/error.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "config/node.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 
 namespace cytra::training {
 

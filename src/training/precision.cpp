@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "data/batch.h"
+#include "data/loader/batch.h"
 
 namespace cytra::training {
 

@@ -1,6 +1,6 @@
 #include "training/task.h"
 
-#include "data/check_targets.h"
+#include "data/survey/check_targets.h"
 #include "training/mean_loss.h"
 
 namespace cytra::training {

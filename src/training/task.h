@@ -38,8 +38,8 @@ struct Task {
   virtual std::shared_ptr<data::Transform> sample_transform() { return nullptr; }
   /// sample_transform() for the whole images of validation and test. By default they are the same.
   virtual std::shared_ptr<data::Transform> validation_transform() { return sample_transform(); }
-  /// What it takes its targets for: check_targets() (data/check_targets.h) looks at them before a
-  /// training and in `--check-data`. By default none is looked at.
+  /// What it takes its targets for: check_targets() (data/survey/check_targets.h) looks at them
+  /// before a training and in `--check-data`. By default none is looked at.
   virtual std::vector<data::TargetMeaning> target_meanings() const;
   /// Looks at a training batch, on the model's device, before its training_step(), and not while
   /// that is recorded. It must not wait for the device: what it finds may come with a later batch.

@@ -9,7 +9,7 @@
 
 namespace cytra::data {
 class DataLoader;
-struct Timing;  // data/timing.h
+struct Timing;  // data/loader/timing.h
 }  // namespace cytra::data
 
 namespace cytra::training {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/at_least.h"
 #include "tests/support/tmp_dir.h"

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/array_datamodule.h"
-#include "data/loader.h"
+#include "data/datamodules/array_datamodule.h"
+#include "data/loader/loader.h"
 #include "io/tiff/ome_tiff.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"

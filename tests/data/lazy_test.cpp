@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/image_tensor.h"
-#include "data/loader.h"
-#include "data/pipeline.h"
+#include "data/loader/loader.h"
+#include "data/loader/pipeline.h"
+#include "data/sample/image_tensor.h"
 #include "io/image.h"
 #include "tests/data/make_transform.h"
 #include "tests/support/tmp_dir.h"

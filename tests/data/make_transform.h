@@ -3,7 +3,7 @@
 #include <string>
 
 #include "config/registry.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 
 namespace cytra {
 

@@ -1,7 +1,7 @@
 // data.source_keys: channels in several files.
 #include "data/source_keys.h"
 
-#include "data/pipeline.h"
+#include "data/loader/pipeline.h"
 #include "io/image.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"

@@ -14,7 +14,7 @@ void use(const T&... /*values*/) {}
 const std::vector<at::Tensor> many;
 const at::Tensor one;
 """
-HEADERS = ("ATen/ATen.h", "inference/predictor.h", "pipelines/batching/batching_service.h")
+HEADERS = ("ATen/ATen.h", "inference/predictor/predictor.h", "pipelines/batching/batching_service.h")
 
 
 def main():

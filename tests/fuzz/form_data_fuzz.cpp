@@ -1,7 +1,7 @@
 // Multipart forms: a line with the Content-Type, then the body.
 #include <algorithm>
 
-#include "app/serve/form_data.h"
+#include "app/serve/http/form_data.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

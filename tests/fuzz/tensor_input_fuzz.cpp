@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "app/serve/tensor_input.h"
+#include "app/serve/tensors/tensor_input.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include "inference/averages.h"
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
+#include "inference/predictor/averages.h"
 #include "tests/inference/small_model.h"
 #include "tests/support/tmp_dir.h"
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 
 namespace cytra::inference {
 namespace {

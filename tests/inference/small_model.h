@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 #include "nn/model.h"
 #include "tests/support/golden.h"
 

@@ -2,7 +2,7 @@
 // The predictors of tests/golden/make_sliding_window.py.
 #include <ATen/ATen.h>
 
-#include "inference/sliding_window.h"
+#include "inference/windows/sliding_window.h"
 #include "tests/support/golden.h"
 
 namespace cytra::test {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "inference/sliding_window.h"
+#include "inference/windows/sliding_window.h"
 #include "nn/model.h"
 #include "tests/support/golden.h"
 

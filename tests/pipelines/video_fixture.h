@@ -9,7 +9,7 @@
 
 #include "config/node.h"
 #include "config/schema.h"
-#include "inference/predictor.h"
+#include "inference/predictor/predictor.h"
 #include "io/video_stream.h"
 
 namespace cytra::pipelines {

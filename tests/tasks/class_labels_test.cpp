@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "tasks/metric_set.h"
 #include "tests/support/message_of.h"
 

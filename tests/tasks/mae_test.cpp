@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "io/safetensors.h"
 #include "nn/model.h"
 #include "nn/weights.h"

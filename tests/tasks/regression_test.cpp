@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
-#include "data/sample.h"
-#include "inference/decoder.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
+#include "inference/decoders/decoder.h"
 #include "nn/model.h"
 #include "tasks/image_task.h"
 #include "tests/support/message_of.h"

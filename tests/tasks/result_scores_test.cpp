@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/options.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 
 namespace cytra {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "tests/support/message_of.h"

@@ -6,9 +6,9 @@
 #include <torch/nn/modules/conv.h>
 
 #include "config/registry.h"
-#include "data/batch.h"
-#include "data/loader.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/loader/loader.h"
+#include "data/sample/sample.h"
 #include "io/events/event_file.h"
 #include "io/image.h"
 #include "nn/call.h"

@@ -6,7 +6,7 @@
 #include "base/warn_once.h"
 #include "device/device.h"
 #include "device/precision.h"
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 #include "nn/model.h"
 
 namespace cytra::app {

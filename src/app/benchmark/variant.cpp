@@ -4,7 +4,7 @@
 
 #include "base/strings.h"
 #include "device/precision.h"
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 #include "perf/measure.h"
 
 namespace cytra::app {

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "data/transforms/load_image.h"
-#include "inference/decoder.h"
+#include "inference/decoders/decoder.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::app {

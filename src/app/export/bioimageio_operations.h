@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/node.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 
 namespace cytra::app {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "config/options.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 
 namespace cytra::app {
 

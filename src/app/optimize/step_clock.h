@@ -5,7 +5,7 @@
 
 #include "app/optimize/bottleneck.h"
 #include "base/stopwatch.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "device/device.h"
 #include "perf/operator_profile.h"
 #include "perf/scopes.h"

@@ -11,7 +11,7 @@
 
 #include "app/setup/train_data.h"
 #include "base/error.h"
-#include "data/device_feed.h"
+#include "data/loader/device_feed.h"
 #include "device/device.h"
 #include "perf/measure.h"
 #include "training/precision.h"

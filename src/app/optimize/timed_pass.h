@@ -7,7 +7,7 @@
 #include <c10/core/Device.h>
 
 #include "app/setup/train_config.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 
 namespace cytra::app {
 

@@ -18,8 +18,8 @@
 #include "base/progress.h"
 #include "base/strings.h"
 #include "config/overrides/overrides.h"
-#include "data/described_classes.h"
-#include "data/survey.h"
+#include "data/survey/described_classes.h"
+#include "data/survey/survey.h"
 #include "nn/plan_unet.h"
 #include "tasks/annotation_targets.h"
 

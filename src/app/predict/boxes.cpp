@@ -11,7 +11,7 @@
 #include "base/progress.h"
 #include "base/run_lock.h"
 #include "config/text_of.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "io/grey.h"
 #include "io/reader.h"
 #include "nn/detection_model.h"

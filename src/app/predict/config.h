@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "app/run/entry.h"
-#include "inference/subject.h"
+#include "inference/predictor/subject.h"
 #include "pipelines/job/inputs.h"
 #include "pipelines/predict/options.h"
 #include "training/trainer_options.h"

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "inference/decoder.h"
-#include "inference/windowed_model.h"
+#include "inference/decoders/decoder.h"
+#include "inference/predictor/windowed_model.h"
 
 namespace cytra::app {
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "app/predict/config.h"
-#include "inference/predictor.h"
+#include "inference/predictor/predictor.h"
 
 namespace cytra::app {
 

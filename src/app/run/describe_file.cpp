@@ -4,7 +4,7 @@
 
 #include "cli/program.h"
 #include "config/schema.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 #include "io/reader.h"
 #include "nn/model.h"
 

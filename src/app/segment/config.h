@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/run/entry.h"
-#include "inference/subject.h"
+#include "inference/predictor/subject.h"
 #include "pipelines/batch_segment/batch_segment.h"
 #include "pipelines/batch_segment/presets.h"
 

@@ -8,7 +8,7 @@
 #include "app/segment/config.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "io/reader.h"
 #include "pipelines/batch_segment/files.h"
 #include "pipelines/batch_segment/profile.h"

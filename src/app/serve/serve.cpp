@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/serve/http_server.h"
-#include "app/serve/router.h"
+#include "app/serve/http/http_server.h"
+#include "app/serve/routes/router.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/progress.h"

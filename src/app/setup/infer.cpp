@@ -16,9 +16,9 @@
 #include "cli/infer_request.h"
 #include "config/overrides/overrides.h"
 #include "config/registry.h"
-#include "data/description.h"
-#include "data/guess_targets.h"
-#include "data/layout.h"
+#include "data/datamodules/description.h"
+#include "data/layout/layout.h"
+#include "data/survey/guess_targets.h"
 
 namespace cytra::app {
 namespace {

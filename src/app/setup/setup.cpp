@@ -9,7 +9,7 @@
 
 #include "app/run/launch.h"
 #include "base/error.h"
-#include "data/description.h"
+#include "data/datamodules/description.h"
 #include "device/backend.h"
 #include "device/device.h"
 #include "device/fast_precision.h"

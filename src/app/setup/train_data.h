@@ -5,8 +5,8 @@
 #include <string>
 
 #include "app/setup/setup.h"
-#include "data/loader.h"
-#include "data/timing.h"
+#include "data/loader/loader.h"
+#include "data/loader/timing.h"
 
 namespace cytra::app {
 

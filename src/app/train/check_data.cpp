@@ -13,7 +13,7 @@
 #include "base/escape.h"
 #include "base/progress.h"
 #include "config/json.h"
-#include "data/survey.h"
+#include "data/survey/survey.h"
 
 namespace cytra::app {
 namespace {

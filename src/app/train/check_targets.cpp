@@ -7,9 +7,9 @@
 
 #include "app/setup/train_data.h"
 #include "base/error.h"
-#include "data/check_targets.h"
-#include "data/pipeline.h"
-#include "data/target_facts.h"
+#include "data/loader/pipeline.h"
+#include "data/survey/check_targets.h"
+#include "data/survey/target_facts.h"
 #include "training/task.h"
 
 namespace cytra::app {

@@ -11,7 +11,7 @@
 #include "app/setup/train_data.h"
 #include "base/error.h"
 #include "base/strings.h"
-#include "data/device_feed.h"
+#include "data/loader/device_feed.h"
 #include "training/precision.h"
 
 namespace cytra::app {

@@ -1,7 +1,7 @@
 #pragma once
 // Tries the first batches of a training, for `train --check-data`.
 #include "app/setup/setup.h"
-#include "data/survey.h"
+#include "data/survey/survey.h"
 
 namespace cytra::app {
 

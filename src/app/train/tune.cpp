@@ -17,7 +17,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/fast_precision.h"
-#include "inference/windows.h"
+#include "inference/windows/windows.h"
 #include "perf/machine_load.h"
 #include "perf/measure.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/keys.h"
 #include "config/node.h"
 #include "config/overrides/overrides.h"
 
@@ -45,17 +46,7 @@ void merge_into(Node& target,
                 const std::string& path,
                 const OnNewKey& on_new_key = {});
 
-/// The key of the tree (or group) that is most like `key`, or "": a sibling, or one with the same
-/// end (optimizer.lr -> model.optimizer.lr), similar spelling, or the same last word.
-std::string nearest_key(const Node& root,
-                        const std::string& key,
-                        const std::vector<std::string>& groups);
-
-/// Joins "a.b" and "c" to "a.b.c".
-std::string child_path(const std::string& path, const std::string& key);
-
 /// Whether the node is text with ${ in it, escaped or not.
 bool is_reference(const Node& node);
-bool is_missing(const Node& node);  // ???
 
 }  // namespace cytra::config

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/composition/merge.h"
 #include "config/interpolation/interpolate.h"
+#include "config/keys.h"
 #include "config/text/python_text.h"
 #include "config/text/scalar.h"
 

@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 
 #include "data/batch_transforms/keyed_random.h"
-#include "data/transforms/gaussian_filter.h"
-#include "data/transforms/resample.h"
+#include "data/sample/gaussian_filter.h"
+#include "data/sample/resample.h"
 
 namespace cytra::data::spatial {
 

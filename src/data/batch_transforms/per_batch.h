@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/batch_transform.h"
 #include "data/batch_transforms/keyed_random.h"
+#include "data/loader/batch_transform.h"
 
 namespace cytra::data {
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
-#include "data/folds.h"
+#include "data/datamodules/folds.h"
 #include "io/image_folder.h"
 
 namespace cytra::data {

@@ -11,7 +11,7 @@
 #include "base/unicode.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
-#include "data/folds.h"
+#include "data/datamodules/folds.h"
 #include "io/annotations/annotations.h"
 #include "io/formats.h"
 #include "io/image_folder.h"

@@ -10,9 +10,9 @@
 #include "base/unicode.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/datamodules/description.h"
+#include "data/datamodules/folds.h"
 #include "data/datamodules/json_list.h"
-#include "data/description.h"
-#include "data/folds.h"
 #include "io/reader.h"
 
 namespace cytra::data {

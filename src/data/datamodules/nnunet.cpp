@@ -12,9 +12,9 @@
 #include "base/warn_once.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
+#include "data/datamodules/description.h"
+#include "data/datamodules/folds.h"
 #include "data/datamodules/json_list.h"
-#include "data/description.h"
-#include "data/folds.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
 

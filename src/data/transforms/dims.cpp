@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "data/transforms/per_key.h"
-#include "data/transforms/voxel_frame.h"
+#include "data/sample/per_key.h"
+#include "data/sample/voxel_frame.h"
 
 namespace cytra::data {
 namespace {

@@ -2,7 +2,7 @@
 // names.
 #include <fmt/format.h>
 
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

@@ -1,6 +1,6 @@
 // ExportedTransformd: a transform of one's own, written in Python and saved by torch.export.save
 // (docs/networks.md).
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 #include "nn/exported/function.h"

@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "data/manifest.h"
-#include "data/same_grid.h"
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
+#include "data/sample/same_grid.h"
 
 namespace cytra::data {
 namespace {

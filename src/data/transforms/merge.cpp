@@ -1,6 +1,6 @@
 // Merged: joins two images of the same place, the base where a mask is set and the other one
 // elsewhere. Source: cyto_dl.image.transforms.Merged.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

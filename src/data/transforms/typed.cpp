@@ -1,7 +1,7 @@
 // ToTensord, EnsureTyped, CastToTyped, ToDeviced, ToMetaTensord, FromMetaTensord, Identityd:
 // accepted for MONAI's pipelines, where they make the float32 tensors that samples already have
 // here; they check that the keys exist. Source: monai.transforms, the same names.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

@@ -1,6 +1,6 @@
 // ClassDecoder: a mask, classes that exclude each other, or masks that may overlap.
 #include "config/registry.h"
-#include "inference/decoder.h"
+#include "inference/decoders/decoder.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {

@@ -1,7 +1,7 @@
 // InstanceDecoder: flows or stars, and the labels that are made from them
 // (ops/labels/flow_labels.h, ops/labels/star_labels.h).
 #include "config/registry.h"
-#include "inference/decoder.h"
+#include "inference/decoders/decoder.h"
 #include "inference/postprocess/step.h"
 #include "ops/labels/flow_labels.h"
 #include "ops/labels/star_labels.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "inference/decoder.h"
+#include "inference/decoders/decoder.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {

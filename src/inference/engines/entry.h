@@ -9,7 +9,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "device/precision.h"
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 
 namespace cytra::inference {
 

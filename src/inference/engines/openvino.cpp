@@ -13,8 +13,8 @@
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/shared_library.h"
+#include "inference/engines/openvino_module.h"
 #include "inference/engines/traced.h"
-#include "inference/openvino/module.h"
 
 namespace cytra::inference {
 namespace {

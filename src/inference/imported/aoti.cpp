@@ -17,10 +17,10 @@
 #include "config/json.h"
 #include "device/error.h"
 #include "inference/imported/complete.h"
-#include "inference/model_kinds.h"
+#include "inference/models/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/weights/archive.h"
-#include "nn/script/message.h"
+#include "nn/exported/message.h"
 
 namespace cytra::inference {
 namespace {

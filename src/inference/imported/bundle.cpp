@@ -15,7 +15,7 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "config/schema.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "data/transforms/load_image.h"
 #include "inference/imported/torchscript.h"
 #include "nn/fingerprint.h"

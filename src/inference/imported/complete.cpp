@@ -13,8 +13,8 @@
 #include "base/strings.h"
 #include "config/run_config.h"
 #include "device/error.h"
+#include "nn/exported/message.h"
 #include "nn/script/fitting.h"
-#include "nn/script/message.h"
 
 namespace cytra::inference {
 namespace {

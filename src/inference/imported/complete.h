@@ -5,7 +5,7 @@
 #include <string>
 
 #include "inference/imported/imported_model.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 
 namespace cytra::inference {
 

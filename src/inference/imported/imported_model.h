@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 
 namespace cytra::inference {
 

@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "inference/engines/openvino.h"
 #include "inference/imported/complete.h"
-#include "inference/model_kinds.h"
+#include "inference/models/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"
 

@@ -6,7 +6,7 @@
 #include "inference/imported/bioimageio/open.h"
 #include "inference/imported/bundle.h"
 #include "inference/imported/complete.h"
-#include "inference/model_kinds.h"
+#include "inference/models/model_kinds.h"
 #include "io/weights/unpacked_archive.h"
 
 namespace cytra::inference {

@@ -59,7 +59,7 @@ std::shared_ptr<ov::Model> read_with_files(ov::Core& core,
   return core.read_model(path);
 }
 
-/// Of OpenVINO's own form: the graph's text, a zero byte, the weights.
+/// Reads ONNX, or OpenVINO's own form: the graph's text, a zero byte, the weights.
 std::shared_ptr<ov::Model> read_whole(ov::Core& core, const std::string& bytes) {
   const std::size_t end = bytes.find('\0');
   if (bytes[0] != '<' || end == std::string::npos) return core.read_model(bytes, ov::Tensor());

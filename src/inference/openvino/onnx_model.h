@@ -5,7 +5,7 @@
 
 #include <openvino/runtime/core.hpp>
 
-#include "inference/openvino/module.h"
+#include "inference/engines/openvino_module.h"
 
 namespace cytra::inference {
 

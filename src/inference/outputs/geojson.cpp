@@ -8,7 +8,7 @@
 #include "base/own_files.h"
 #include "inference/outputs/objects.h"
 #include "inference/outputs/output.h"
-#include "inference/result.h"
+#include "inference/outputs/result.h"
 #include "io/objects/palette.h"
 
 namespace cytra::inference {

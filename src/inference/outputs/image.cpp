@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/own_files.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "inference/outputs/output.h"
-#include "inference/result.h"
+#include "inference/outputs/result.h"
 #include "io/formats.h"
 #include "io/writer.h"
 

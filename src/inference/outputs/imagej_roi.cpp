@@ -4,7 +4,7 @@
 #include "base/own_files.h"
 #include "inference/outputs/objects.h"
 #include "inference/outputs/output.h"
-#include "inference/result.h"
+#include "inference/outputs/result.h"
 
 namespace cytra::inference {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 
 namespace cytra::inference {
 

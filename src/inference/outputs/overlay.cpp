@@ -5,8 +5,8 @@
 
 #include "base/own_files.h"
 #include "inference/outputs/output.h"
-#include "inference/overlay_rows.h"
-#include "inference/result.h"
+#include "inference/outputs/overlay_rows.h"
+#include "inference/outputs/result.h"
 #include "io/png/write.h"
 
 namespace cytra::inference {

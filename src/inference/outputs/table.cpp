@@ -4,10 +4,10 @@
 #include <ATen/ATen.h>
 
 #include "base/own_files.h"
-#include "inference/measure.h"
+#include "inference/outputs/measure.h"
 #include "inference/outputs/objects.h"
 #include "inference/outputs/output.h"
-#include "inference/result.h"
+#include "inference/outputs/result.h"
 #include "io/csv.h"
 
 namespace cytra::inference {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "inference/postprocess.h"
+#include "inference/postprocess/postprocess.h"
 
 namespace cytra::inference {
 

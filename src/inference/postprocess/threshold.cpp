@@ -1,7 +1,7 @@
 // Threshold: 1 where a score is above a fixed value, or above what a method finds in the image.
 // Source: skimage.filters.threshold_*.
 #include "inference/postprocess/step.h"
-#include "inference/thresholds.h"
+#include "inference/postprocess/thresholds.h"
 
 namespace cytra::inference {
 namespace {

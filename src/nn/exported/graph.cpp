@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "device/error.h"
 #include "nn/exported/compiler.h"
+#include "nn/exported/message.h"
 #include "nn/recompute.h"
-#include "nn/script/message.h"
 
 namespace cytra::nn {
 

@@ -13,8 +13,8 @@
 #include "base/strings.h"
 #include "device/error.h"
 #include "io/input_file.h"
+#include "nn/exported/message.h"
 #include "nn/script/check.h"
-#include "nn/script/message.h"
 
 namespace cytra::nn {
 namespace {

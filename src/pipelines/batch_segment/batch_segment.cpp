@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "base/queue.h"
 #include "base/thread_pool.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "io/fingerprint.h"
 #include "io/mapped_file.h"
 #include "io/reader.h"

@@ -12,7 +12,7 @@
 
 #include <c10/core/Device.h>
 
-#include "data/cache.h"
+#include "data/loader/cache.h"
 #include "io/image.h"
 #include "io/objects/coco_rle.h"
 #include "pipelines/detection/detector.h"

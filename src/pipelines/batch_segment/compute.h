@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "inference/adaptive_batch.h"
+#include "inference/windows/adaptive_batch.h"
 #include "pipelines/batch_segment/work.h"
 
 namespace cytra::pipelines {

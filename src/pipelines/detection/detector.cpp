@@ -3,7 +3,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "inference/imported/torchscript.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 #include "pipelines/detection/kinds.h"
 
 namespace cytra::pipelines {

@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 #include "ops/boxes/boxes.h"
 
 namespace cytra::inference {

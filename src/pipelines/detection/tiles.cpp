@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "inference/windows.h"
+#include "inference/windows/windows.h"
 
 namespace cytra::pipelines {
 namespace {

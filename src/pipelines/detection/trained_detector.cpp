@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "device/fast_precision.h"
-#include "inference/adaptive_batch.h"
-#include "inference/input.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
+#include "inference/predictor/input.h"
+#include "inference/windows/adaptive_batch.h"
 #include "nn/detection_model.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/own_files.h"
 #include "config/text_of.h"
-#include "data/cache.h"
+#include "data/loader/cache.h"
 #include "io/csv.h"
 #include "io/fingerprint.h"
 

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/queue.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "io/reader.h"
 #include "pipelines/job/stage_threads.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "config/options.h"
-#include "data/sample.h"
-#include "inference/predictor.h"
+#include "data/sample/sample.h"
+#include "inference/predictor/predictor.h"
 
 namespace cytra::pipelines {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "data/sample.h"
+#include "data/sample/sample.h"
 
 namespace cytra::pipelines {
 

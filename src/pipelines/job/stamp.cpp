@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "data/cache.h"
+#include "data/loader/cache.h"
 #include "io/fingerprint.h"
 #include "io/reader.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/sample.h"
+#include "data/sample/sample.h"
 
 namespace cytra::pipelines {
 

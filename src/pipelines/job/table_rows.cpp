@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "data/datamodule.h"
-#include "data/layout_table.h"
+#include "data/layout/layout_table.h"
 #include "io/csv.h"
 
 namespace cytra::pipelines {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "inference/overlay.h"
+#include "inference/outputs/draw_overlay.h"
 #include "io/csv.h"
 #include "io/objects/coco_writer.h"
 #include "io/png/write.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "device/error.h"
 #include "device/memory.h"
 #include "io/row_journal.h"

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "inference/result.h"
+#include "inference/outputs/result.h"
 #include "io/row_journal.h"
 #include "pipelines/predict/lapse.h"
 #include "tasks/result_scores.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/registry.h"
-#include "inference/postprocess.h"
+#include "inference/postprocess/postprocess.h"
 #include "io/formats.h"
 #include "pipelines/job/work_profile.h"
 

@@ -12,8 +12,8 @@
 
 #include "base/progress.h"
 #include "base/queue.h"
-#include "inference/predictor.h"
-#include "inference/windowed_model.h"
+#include "inference/predictor/predictor.h"
+#include "inference/predictor/windowed_model.h"
 #include "pipelines/job/done_record.h"
 #include "pipelines/job/inputs.h"
 #include "pipelines/job/names.h"

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/signals.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "io/row_journal.h"
 #include "pipelines/predict/pipeline.h"
 

@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "inference/engine.h"
+#include "inference/engines/engine.h"
 #include "nn/square_image.h"
 
 namespace cytra::pipelines {

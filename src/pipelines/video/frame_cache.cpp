@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/version.h"
-#include "inference/predictor.h"
-#include "inference/windowed_model.h"
+#include "inference/predictor/predictor.h"
+#include "inference/predictor/windowed_model.h"
 #include "io/fingerprint.h"
 #include "io/video_stream.h"
 #include "ops/windows/sums.h"

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "data/cache.h"
+#include "data/loader/cache.h"
 #include "pipelines/video/frame_kernels.h"
 #include "pipelines/video/video.h"
 

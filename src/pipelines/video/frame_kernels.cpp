@@ -51,7 +51,8 @@ Thumbnail thumbnail_of(const unsigned char* rgb, int64_t frame_width, const Fram
 }
 
 void draw_labels(const int32_t* labels, int64_t height, int64_t width, unsigned char* rgb) {
-  constexpr unsigned kEdge = 230, kInside = 38;  // shares of 256, those of inference/overlay.h
+  constexpr unsigned kEdge = 230,
+                     kInside = 38;  // shares of 256, those of inference/outputs/draw_overlay.h
   for (int64_t y = 0; y < height; ++y) {
     const int32_t* row = labels + y * width;
     for (int64_t x = 0; x < width; ++x) {

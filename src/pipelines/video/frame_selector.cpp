@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "io/reader.h"
 
 namespace cytra::pipelines {

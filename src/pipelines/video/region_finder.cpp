@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "inference/windowed_model.h"
+#include "inference/predictor/windowed_model.h"
 
 namespace cytra::pipelines {
 namespace {

@@ -9,8 +9,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/queue.h"
-#include "inference/result.h"
-#include "inference/windowed_model.h"
+#include "inference/outputs/result.h"
+#include "inference/predictor/windowed_model.h"
 #include "io/video_stream.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/video/frame_cache.h"

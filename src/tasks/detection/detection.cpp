@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "config/json.h"
 #include "config/registry.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "nn/detection_model.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/detection/objects.h"

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/same_grid.h"
+#include "data/sample/same_grid.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/paint.h"
 #include "ops/boxes/label_boxes.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "nn/detection_model.h"
 
 namespace cytra::tasks {

@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/batch.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
 #include "tasks/image_task.h"
 #include "tasks/instances/labels.h"
 #include "tasks/instances/targets.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "data/same_grid.h"
+#include "data/sample/same_grid.h"
 
 namespace cytra::tasks {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "data/check_targets.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
+#include "data/survey/check_targets.h"
 
 namespace cytra::tasks {
 

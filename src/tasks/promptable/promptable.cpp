@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "tasks/instances/labels.h"
 #include "tasks/promptable/prompts.h"
 #include "tasks/suited.h"

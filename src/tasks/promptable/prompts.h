@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "nn/square_image.h"
 
 namespace cytra::tasks {

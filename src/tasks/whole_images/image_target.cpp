@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/schema.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "io/csv.h"
 #include "tasks/head.h"
 

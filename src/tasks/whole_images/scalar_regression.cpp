@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "tasks/target_scale.h"
 #include "tasks/whole_images/whole_image.h"
 

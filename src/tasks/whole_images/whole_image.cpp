@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/batch.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
 #include "nn/classifier.h"
 #include "tasks/annotation_targets.h"
 

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "config/registry.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
 #include "report/panel.h"

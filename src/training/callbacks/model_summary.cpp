@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "config/registry.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "nn/model.h"
 #include "nn/summary.h"
 #include "training/callback.h"

@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "config/registry.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "nn/call.h"
 #include "nn/model.h"
 #include "training/callback.h"

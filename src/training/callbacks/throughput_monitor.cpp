@@ -4,7 +4,7 @@
 
 #include "base/stopwatch.h"
 #include "config/registry.h"
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "training/callback.h"
 
 namespace cytra::training {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "device/recorder.h"
 #include "training/trainer/step.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/nan_sign.h"
 #include "base/signals.h"
-#include "data/device_feed.h"
+#include "data/loader/device_feed.h"
 #include "nn/model.h"
 #include "perf/scopes.h"
 #include "training/processes/processes.h"

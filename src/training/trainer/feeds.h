@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "data/device_feed.h"
+#include "data/loader/device_feed.h"
 
 namespace cytra::training {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "training/precision.h"
 #include "training/task.h"
 

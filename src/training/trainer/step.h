@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/batch.h"
+#include "data/loader/batch.h"
 #include "training/callback.h"
 #include "training/readback.h"
 

@@ -8,7 +8,7 @@
 #include <c10/core/Device.h>
 
 #include "base/progress.h"
-#include "data/timing.h"
+#include "data/loader/timing.h"
 #include "perf/device_usage.h"
 #include "training/logger.h"
 

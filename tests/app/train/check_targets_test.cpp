@@ -6,7 +6,7 @@
 
 #include "config/composer.h"
 #include "config/run_config.h"
-#include "data/check_targets.h"
+#include "data/survey/check_targets.h"
 #include "io/image.h"
 #include "nn/model.h"
 #include "tasks/image_task.h"

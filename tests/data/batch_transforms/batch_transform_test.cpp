@@ -1,6 +1,6 @@
 // Transforms of batches: what they do to a sample is what the transform of single images does with
 // the same stream, whatever else is in the batch.
-#include "data/batch_transform.h"
+#include "data/loader/batch_transform.h"
 
 #include <cmath>
 #include <set>
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/batch_transforms/keyed_random.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "tests/support/golden.h"
 
 namespace cytra {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "config/registry.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "nn/weights.h"
 #include "tests/support/golden.h"
 

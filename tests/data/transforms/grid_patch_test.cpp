@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "tests/data/make_transform.h"
 #include "tests/support/golden.h"
 

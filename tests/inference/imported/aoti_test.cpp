@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 

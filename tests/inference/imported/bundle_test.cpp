@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/registry.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 #include "nn/model.h"
 #include "nn/weights.h"
 #include "tests/support/golden.h"

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "inference/predictor.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
+#include "inference/predictor/predictor.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tmp_dir.h"
 

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "inference/windows.h"
+#include "inference/windows/windows.h"
 #include "ops/windows/sums_aten.h"
 #include "ops/windows/sums_cpu.h"
 #include "tests/support/golden.h"

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/image_tensor.h"
-#include "inference/original_grid.h"
+#include "data/sample/image_tensor.h"
+#include "inference/predictor/original_grid.h"
 #include "io/reader.h"
 #include "samples/fundus.h"
 #include "tests/data/make_transform.h"

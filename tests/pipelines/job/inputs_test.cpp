@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "config/node.h"
-#include "inference/input.h"
+#include "inference/predictor/input.h"
 #include "io/tiff/ome_tiff.h"
 #include "pipelines/job/names.h"
 #include "tests/support/message_of.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "inference/trained_model.h"
+#include "inference/models/trained_model.h"
 #include "io/safetensors.h"
 #include "nn/promptable.h"
 #include "nn/weights.h"

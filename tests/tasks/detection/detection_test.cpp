@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/paint.h"
 #include "nn/detection_model.h"

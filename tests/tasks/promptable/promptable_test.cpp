@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/sample/sample.h"
 #include "tasks/promptable/prompts.h"
 #include "tests/support/message_of.h"
 #include "training/task.h"

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/batch.h"
-#include "data/batch_transform.h"
-#include "data/sample.h"
+#include "data/loader/batch.h"
+#include "data/loader/batch_transform.h"
+#include "data/sample/sample.h"
 #include "nn/model.h"
 #include "tasks/image_task.h"
 #include "tests/support/message_of.h"

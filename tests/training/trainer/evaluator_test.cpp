@@ -2,7 +2,7 @@
 
 #include <c10/core/GradMode.h>
 
-#include "data/device_feed.h"
+#include "data/loader/device_feed.h"
 #include "tests/training/fixture.h"
 #include "training/processes/processes.h"
 #include "training/trainer/stop_condition.h"

@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
-#include "data/transforms/pad_crop.h"
-#include "data/transforms/spatial_options.h"
+#include "data/sample/pad_crop.h"
+#include "data/sample/spatial_options.h"
 
 namespace cytra::data::spatial {
 namespace {

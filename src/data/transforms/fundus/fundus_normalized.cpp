@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "config/registry.h"
+#include "data/sample/spatial_options.h"
+#include "data/sample/voxel_frame.h"
 #include "data/transforms/fundus/view.h"
-#include "data/transforms/spatial_options.h"
-#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::fundus {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <ATen/ATen.h>
 
+#include "data/sample/gaussian_filter.h"
+#include "data/sample/resample.h"
 #include "data/transforms/fundus/block_means.h"
-#include "data/transforms/gaussian_filter.h"
-#include "data/transforms/resample.h"
 
 namespace cytra::data::fundus {
 namespace {

@@ -1,5 +1,5 @@
 // Activationsd: makes probabilities from logits. Source: monai.transforms.Activationsd.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

@@ -1,7 +1,7 @@
 // AdjustContrastd, RandAdjustContrastd: gamma curves between the least and the greatest value.
 // Source: monai.transforms.{AdjustContrastd, RandAdjustContrastd}.
 #include "data/batch_transforms/per_batch.h"
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

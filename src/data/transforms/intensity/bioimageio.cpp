@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/strings.h"
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

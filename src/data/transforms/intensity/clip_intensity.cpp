@@ -1,7 +1,7 @@
 // ClipIntensityPercentilesd and Clipd. Source: monai.transforms.ClipIntensityPercentilesd,
 // cyto_dl.image.transforms.Clipd.
+#include "data/sample/per_key.h"
 #include "data/transforms/intensity/percentile.h"
-#include "data/transforms/per_key.h"
 
 namespace cytra::data {
 namespace {

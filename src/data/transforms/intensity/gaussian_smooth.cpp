@@ -3,8 +3,8 @@
 // x is the first spatial axis, which is Z of a stack (Y of a plane), and its z is the last, X.
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
-#include "data/transforms/gaussian_filter.h"
-#include "data/transforms/per_key.h"
+#include "data/sample/gaussian_filter.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

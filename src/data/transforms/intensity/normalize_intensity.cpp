@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "data/sample.h"
+#include "data/sample/sample.h"
 
 namespace cytra::data {
 

@@ -1,6 +1,6 @@
 // RandBiasFieldd: multiplies by a smooth field, exp of Legendre polynomials. Source:
 // monai.transforms.RandBiasFieldd.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

@@ -2,7 +2,7 @@
 // monai.transforms.{RandGibbsNoised, RandKSpaceSpikeNoised}.
 #include <cmath>
 
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "data/batch_transforms/per_batch.h"
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

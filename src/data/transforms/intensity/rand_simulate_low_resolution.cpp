@@ -2,8 +2,8 @@
 // monai.transforms.RandSimulateLowResolutiond.
 #include <cmath>
 
-#include "data/transforms/per_key.h"
-#include "data/transforms/resample.h"
+#include "data/sample/per_key.h"
+#include "data/sample/resample.h"
 
 namespace cytra::data {
 namespace {

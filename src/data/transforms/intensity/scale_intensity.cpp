@@ -1,6 +1,6 @@
 // ScaleIntensityd, RandScaleIntensityd, RandScaleIntensityFixedMeand. Source:
 // monai.transforms.{ScaleIntensityd, RandScaleIntensityd, RandScaleIntensityFixedMeand}.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

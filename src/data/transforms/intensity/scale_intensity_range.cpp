@@ -1,7 +1,7 @@
 // ScaleIntensityRanged, ScaleIntensityRangePercentilesd: [a_min, a_max] to [b_min, b_max]. Source:
 // monai.transforms.{ScaleIntensityRanged, ScaleIntensityRangePercentilesd}.
+#include "data/sample/per_key.h"
 #include "data/transforms/intensity/percentile.h"
-#include "data/transforms/per_key.h"
 
 namespace cytra::data {
 namespace {

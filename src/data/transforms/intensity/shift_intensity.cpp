@@ -1,7 +1,7 @@
 // ShiftIntensityd, StdShiftIntensityd and their random forms. Source:
 // monai.transforms.{ShiftIntensityd, RandShiftIntensityd, StdShiftIntensityd,
 // RandStdShiftIntensityd}.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

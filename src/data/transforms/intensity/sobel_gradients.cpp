@@ -1,6 +1,6 @@
 // SobelGradientsd: slopes along each axis, a channel (of each channel) for each. Source:
 // monai.transforms.SobelGradientsd.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

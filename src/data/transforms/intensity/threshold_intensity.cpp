@@ -1,6 +1,6 @@
 // ThresholdIntensityd: values beyond a threshold become a constant. Source:
 // monai.transforms.ThresholdIntensityd.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

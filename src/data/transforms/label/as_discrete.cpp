@@ -3,7 +3,7 @@
 #include "ops/labels/as_discrete.h"
 
 #include "config/registry.h"
-#include "data/transforms/spatial_options.h"
+#include "data/sample/spatial_options.h"
 
 namespace cytra::data::spatial {
 namespace {

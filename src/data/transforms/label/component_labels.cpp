@@ -1,6 +1,6 @@
 // ComponentLabelsd: a number for each piece of a mask. Source: skimage.measure.label with all axes.
-#include "data/target_facts.h"
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
+#include "data/survey/target_facts.h"
 #include "ops/labels/components.h"
 
 namespace cytra::data {

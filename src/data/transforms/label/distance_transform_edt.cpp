@@ -1,6 +1,6 @@
 // DistanceTransformEDTd: how far each voxel of the foreground is from the background. Source:
 // monai.transforms.DistanceTransformEDTd.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 #include "ops/labels/distance.h"
 
 namespace cytra::data {

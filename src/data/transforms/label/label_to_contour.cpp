@@ -1,6 +1,6 @@
 // LabelToContourd: 1 at the voxels of a mask that have a neighbour outside of it. Source:
 // monai.transforms.LabelToContourd (a Laplace kernel; zeros beyond the border).
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

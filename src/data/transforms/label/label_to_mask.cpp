@@ -1,6 +1,6 @@
 // LabelToMaskd: 1 where there is one of some labels; of one-hot images, those channels. Source:
 // monai.transforms.LabelToMaskd.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

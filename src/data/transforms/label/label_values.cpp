@@ -1,6 +1,6 @@
 // LabelFilterd, MapLabelValued: select labels, and change their numbers. Source: monai.transforms,
 // the same names.
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 namespace {

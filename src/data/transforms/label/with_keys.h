@@ -1,5 +1,5 @@
 #pragma once
-#include "data/transforms/per_key.h"
+#include "data/sample/per_key.h"
 
 namespace cytra::data {
 

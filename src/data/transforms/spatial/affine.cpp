@@ -6,8 +6,8 @@
 #include "config/registry.h"
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
+#include "data/sample/voxel_frame.h"
 #include "data/transforms/spatial/affine_options.h"
-#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {

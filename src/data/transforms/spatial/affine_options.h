@@ -3,10 +3,10 @@
 // affine matrix. Source: monai.transforms.RandAffineGrid.
 #include <ATen/core/Tensor.h>
 
-#include "data/transforms/resample.h"
-#include "data/transforms/spatial_options.h"
-#include "data/transforms/spline.h"
-#include "data/transforms/voxel_frame.h"
+#include "data/sample/resample.h"
+#include "data/sample/spatial_options.h"
+#include "data/sample/spline.h"
+#include "data/sample/voxel_frame.h"
 
 namespace cytra::data::spatial {
 

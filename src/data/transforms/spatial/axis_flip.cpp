@@ -6,9 +6,9 @@
 
 #include "config/registry.h"
 #include "data/batch_transforms/per_batch.h"
-#include "data/transforms/spatial/turn.h"
-#include "data/transforms/spatial_options.h"
-#include "data/transforms/voxel_frame.h"
+#include "data/sample/spatial_options.h"
+#include "data/sample/turn.h"
+#include "data/sample/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/transforms/gaussian_filter.h"
-#include "data/transforms/pad_crop.h"
-#include "data/transforms/resample.h"
+#include "data/sample/gaussian_filter.h"
+#include "data/sample/pad_crop.h"
+#include "data/sample/resample.h"
 
 namespace cytra::data::spatial {
 

@@ -5,7 +5,7 @@
 #include "config/registry.h"
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
-#include "data/transforms/pad_crop.h"
+#include "data/sample/pad_crop.h"
 #include "data/transforms/spatial/affine_options.h"
 #include "data/transforms/spatial/deform.h"
 

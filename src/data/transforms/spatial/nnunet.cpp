@@ -9,11 +9,11 @@
 
 #include "base/strings.h"
 #include "config/registry.h"
-#include "data/transforms/pad_crop.h"
-#include "data/transforms/resample.h"
-#include "data/transforms/spatial_options.h"
-#include "data/transforms/spline.h"
-#include "data/transforms/voxel_frame.h"
+#include "data/sample/pad_crop.h"
+#include "data/sample/resample.h"
+#include "data/sample/spatial_options.h"
+#include "data/sample/spline.h"
+#include "data/sample/voxel_frame.h"
 #include "ops/labels/fill_holes.h"
 
 namespace cytra::data::spatial {

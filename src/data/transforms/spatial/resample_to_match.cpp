@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "data/sample/voxel_axes.h"
 #include "data/transforms/spatial/affine_options.h"
-#include "data/transforms/voxel_axes.h"
 
 namespace cytra::data::spatial {
 namespace {

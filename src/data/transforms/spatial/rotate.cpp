@@ -5,9 +5,9 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
-#include "data/transforms/resample.h"
-#include "data/transforms/spatial_options.h"
-#include "data/transforms/voxel_frame.h"
+#include "data/sample/resample.h"
+#include "data/sample/spatial_options.h"
+#include "data/sample/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -5,9 +5,9 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
+#include "data/sample/voxel_axes.h"
+#include "data/sample/voxel_frame.h"
 #include "data/transforms/spatial/affine_options.h"
-#include "data/transforms/voxel_axes.h"
-#include "data/transforms/voxel_frame.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "io/reader.h"
 #include "samples/fundus.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/image_tensor.h"
+#include "data/sample/image_tensor.h"
 #include "samples/fundus.h"
 #include "tests/data/make_transform.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/sample.h"
+#include "data/sample/sample.h"
 #include "tests/data/make_transform.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"

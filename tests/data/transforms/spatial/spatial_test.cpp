@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "data/sample.h"
-#include "data/transforms/resample.h"
+#include "data/sample/resample.h"
+#include "data/sample/sample.h"
+#include "data/sample/turn.h"
 #include "data/transforms/spatial/deform.h"
-#include "data/transforms/spatial/turn.h"
 #include "tests/data/make_transform.h"
 #include "tests/data/monai_affine.h"
 #include "tests/support/golden.h"

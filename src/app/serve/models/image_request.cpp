@@ -1,0 +1,287 @@
+#include "app/serve/models/image_request.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "app/serve/http/form_data.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/strings.h"
+#include "inference/predictor/windowed_model.h"
+#include "io/formats.h"
+#include "pipelines/job/inputs.h"
+#include "tasks/annotation_targets.h"
+
+namespace cytra::app {
+
+std::vector<ImageParameter> image_parameters(bool is_preview) {
+  std::vector<ImageParameter> all{
+      {"save", "form of the result: mask, probability, logits, labels, ..."},
+      {"threshold", "threshold of a mask's probability, 0 to 1"},
+      {"head", "of a model with several outputs, which one"},
+      {"output", "image, overlay, table (CSV), geojson or imagej_roi", false},
+      {"format", "of an image: auto, ome_tiff, nifti, nrrd, metaimage, png or npy", false},
+      {"filename", "name of the image; its ending tells the format of the result"},
+      {"scene", "of a file with several"},
+      {"timepoint", "of a time lapse"},
+      {"timeout", "seconds until the answer"},
+      {"plane", "of a stack; the middle one by default", true, false},
+      {"request_id", "made by the client, for GET /progress/{request_id} meanwhile"}};
+  std::erase_if(all, [&](const ImageParameter& own) {
+    return is_preview ? !own.is_of_preview : !own.is_of_predict;
+  });
+  return all;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kResultName = "/.result";  // safe_name() gives no client this one
+
+// Formats that one file holds alone and that are safe to take from strangers.
+const std::vector<std::string> kTakenFormats{"ome_tiff",
+                                             "png",
+                                             "jpeg",
+                                             "jpeg2000",
+                                             "bmp",
+                                             "gif",
+                                             "nifti",
+                                             "nrrd",
+                                             "metaimage",
+                                             "npy",
+                                             "dicom"};
+
+/// Media types, by the ending of a name; the last of a type is what files of it are called.
+const std::vector<std::pair<const char*, const char*>> kMediaTypes{
+    {".png", "image/png"},
+    {".ome.tif", "image/tiff"},
+    {".tif", "image/tiff"},
+    {".tiff", "image/tiff"},
+    {".jpg", "image/jpeg"},
+    {".jp2", "image/jp2"},
+    {".bmp", "image/bmp"},
+    {".gif", "image/gif"},
+    {".nii.gz", "application/gzip"},
+    {".nii", "application/x-nifti"},
+    {".nrrd", "application/x-nrrd"},
+    {".mha", "application/x-metaimage"},
+    {".npy", "application/x-npy"},
+    {".dcm", "application/dicom"},
+    {".csv", "text/csv"},
+    {".geojson", "application/geo+json"},
+    {".zip", "application/zip"}};
+
+const io::Format* format_by_content(const std::string& content, const std::string& path) {
+  const std::string head = content.substr(0, io::kHeadBytes);
+  for (const io::Format& format : io::formats())
+    if (!format.are_folders && format.probe(head, path)) return &format;
+  return nullptr;
+}
+
+/// The format that the client accepts, by media types; "auto" for any.
+std::string format_accepted(const std::string& accept) {
+  if (accept.find("*/*") != std::string::npos) return "auto";
+  for (const auto& [ending, type] : kMediaTypes) {
+    const io::Format* format = io::format_of_name(std::string("a") + ending);
+    if (format != nullptr && format->create != nullptr && accept.find(type) != std::string::npos)
+      return format->name;
+  }
+  return "auto";
+}
+
+/// A parameter of the query that is a number. Throws: HttpError that names it.
+std::optional<double> number_in(const HttpHead& head,
+                                const std::string& name,
+                                double low,
+                                double high) {
+  if (head.query.count(name) == 0) return std::nullopt;
+  const std::string text = head.parameter(name);
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && number >= low && number <= high) return number;
+  throw HttpError(
+      400, "{}={}: expected a number from {} to {}", name, printable(text, 40), low, high);
+}
+
+void expect_one_of(const char* name,
+                   const std::string& value,
+                   const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), value) == known.end())
+    throw HttpError(400, "{}={}: unknown.{}", name, printable(value, 40), suggestion(value, known));
+}
+
+}  // namespace
+
+std::string safe_name(const std::string& given) {
+  const std::string name = given.substr(given.find_last_of("/\\") + 1);
+  const bool is_fine = !name.empty() && name.size() <= 100 && name.front() != '.' &&
+                       std::all_of(name.begin(), name.end(), [](char c) {
+                         return !is_control(c) && c != '"' && c != '%';
+                       });
+  return is_fine ? name : "";
+}
+
+const io::Format* write_image(const std::string& path, const std::string& content) {
+  const std::string name = fs::path(path).filename().string();
+  const io::Format* format = format_by_content(content, path);
+  if (format != nullptr &&
+      std::find(kTakenFormats.begin(), kTakenFormats.end(), format->name) == kTakenFormats.end())
+    throw HttpError(415, "{}: {} is not taken by the server", name, format->title);
+  std::ofstream file(path, std::ios::binary);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  if (!file) throw IoError(fmt::format("{}: can't be written: {}", name, std::strerror(errno)));
+  if (const auto others = io::other_files_of(path); !others.empty()) {
+    throw HttpError(422,
+                    "{}: names the file {}, too; expected one that holds all",
+                    name,
+                    printable(fs::path(others.front()).filename().string()));
+  }
+  return format;
+}
+
+std::optional<int64_t> whole_number_in(const HttpHead& head, const std::string& name) {
+  const std::optional<double> number = number_in(head, name, 0, 1e9);
+  if (!number) return std::nullopt;
+  if (*number == std::floor(*number)) return static_cast<int64_t>(*number);
+  throw HttpError(400, "{}={}: expected a whole number", name, printable(head.parameter(name), 40));
+}
+
+HttpResponse attachment(std::string content, const std::string& name) {
+  HttpResponse response{200, std::move(content), "application/octet-stream"};
+  for (const auto& [ending, type] : kMediaTypes)
+    if (ends_with(name, ending)) response.type = type;
+  response.headers.emplace_back("Content-Disposition",
+                                fmt::format("attachment; filename=\"{}\"", name));
+  return response;
+}
+
+FileWork::FileWork(ImageFile file, Spool& spool) : file_(std::move(file)), place_(spool.take()) {
+  expect_one_of("output", file_.output, {"image", "overlay", "table", "geojson", "imagej_roi"});
+  std::vector<std::string> formats = io::output_choices();
+  std::erase(formats, "ome_zarr");
+  expect_one_of("format", file_.format, formats);
+}
+
+std::shared_ptr<const inference::ModelInput> FileWork::read(const PreparedModel& model) {
+  take_file();
+  const inference::WindowedModel& windowed = model.predictor.windowed();
+  const std::string key = pipelines::source_key(model.predictor);
+  data::Sample sample;
+  sample.id = name_;
+  data::Source& source = sample.sources[key];
+  source.path = path_;
+  source.selection.scene = file_.scene;
+  source.selection.timepoint = file_.timepoint;
+  source.time_is_channel = pipelines::wants_of(model.predictor, config::Node()).time_is_channel;
+  if (const auto scenes = pipelines::scenes_of(sample, model.predictor).size(); scenes > 1)
+    throw HttpError(422, "{} scenes, expected the parameter scene", scenes);
+  const pipelines::Frames frames = pipelines::frames_of(sample, model.predictor);
+  if (frames.size() > 1) {
+    throw HttpError(422, "{} time points, expected the parameter timepoint", frames.size());
+  }
+  return std::make_shared<const inference::ModelInput>(
+      windowed.transforms.apply(frames[0], windowed.x_key, {}, inference::by_rows_from()));
+}
+
+inference::ImageResult::Outputs FileWork::outputs(const PreparedModel& model) {
+  inference::OutputPlace place;
+  place.stem = place_->folder() + kResultName;
+  place.source = path_;
+  place.format = file_.format;
+  const config::Node& task = model.predictor.model().config.at("task");
+  if (tasks::has_class_names(task))
+    place.class_name = [&task](int64_t number) { return tasks::class_name_of(task, number); };
+  inference::ImageResult::Outputs outputs;
+  outputs.push_back(inference::make_result_output(file_.output, place));
+  return outputs;
+}
+
+HttpResponse FileWork::respond(const inference::ImageResult& result) {
+  if (result.files().empty()) throw HttpError(422, "output={}: the result has none", file_.output);
+  const std::string& path = result.files().front().second;
+  const std::string ending = path.substr((place_->folder() + kResultName).size());
+  return attachment(read_file(path, SIZE_MAX), io::stem_of(name_) + ending);
+}
+
+HttpError FileWork::told(int status, std::string text) const {
+  if (!fs::exists(place_->folder())) return {500, "the server's folder for files was removed"};
+  const std::string folder = place_->folder() + "/";
+  for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
+    text.erase(at, folder.size());
+  return {status, text};
+}
+
+/// Puts the content where it can be read as a file.
+void FileWork::take_file() {
+  if (!file_.path.empty()) {
+    path_ = file_.path;
+    name_ = fs::path(path_).filename().string();
+    return;
+  }
+  name_ = safe_name(file_.name);
+  const io::Format* format =
+      format_by_content(file_.content, place_->folder() + "/" + (name_.empty() ? "image" : name_));
+  if (name_.empty()) {
+    std::string ending = format == nullptr ? "" : format->endings.front();
+    for (const auto& [own, type] : kMediaTypes)
+      if (file_.type == type) ending = own;
+    name_ = "image" + ending;
+  }
+  path_ = place_->folder() + "/" + name_;
+  write_image(path_, std::exchange(file_.content, {}));
+}
+
+ImageRequest image_request_of(HttpExchange& exchange, bool is_preview) {
+  const HttpHead& head = exchange.head;
+  std::vector<std::string> known;
+  for (const ImageParameter& own : image_parameters(is_preview)) known.emplace_back(own.name);
+  for (const auto& [name, value] : head.query) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw HttpError(400, printable(name, 40) + ": unknown parameter." + suggestion(name, known));
+  }
+  if (exchange.body.empty()) throw HttpError(400, "the body is empty, expected an image's file");
+  ImageFile file;
+  file.type = in_small_letters(trim(split(head.header("content-type") + ";", ';').front()));
+  file.name = head.parameter("filename", filename_in(head.header("content-disposition")));
+  file.output = head.parameter("output", "image");
+  file.format = head.parameter("format", format_accepted(head.header("accept")));
+  file.scene = whole_number_in(head, "scene").value_or(-1);
+  file.timepoint = whole_number_in(head, "timepoint").value_or(-1);
+  ResultWish wish{
+      head.parameter("head"), head.parameter("save"), number_in(head, "threshold", 0, 1)};
+  if (const auto seconds = number_in(head, "timeout", 0.001, 1e6)) exchange.expire_in(*seconds);
+  if (starts_with(file.type, "multipart/")) {  // of a browser, or curl -F image=@FILE
+    std::vector<FormPart> parts =
+        parse_form(head.header("content-type"), std::exchange(exchange.body, {}));
+    FormPart& part = file_part(parts);
+    for (const FormPart& other : parts)
+      if (other.filename.empty())
+        throw HttpError(400,
+                        "multipart: the field {}: expected a file alone; parameters "
+                        "belong in the address, as ?threshold=0.5",
+                        printable(other.name, 40));
+    if (head.query.count("filename") == 0) file.name = part.filename;
+    file.type = part.type;
+    file.content = std::move(part.content);
+  } else {
+    file.content = std::move(exchange.body);
+  }
+  return {std::move(file), std::move(wish)};
+}
+
+void predict_image(ServedModel& model,
+                   const std::shared_ptr<HttpExchange>& exchange,
+                   Spool& spool) {
+  ImageRequest request = image_request_of(*exchange);
+  model.submit(request.wish, std::make_unique<FileWork>(std::move(request.file), spool), exchange);
+}
+
+}  // namespace cytra::app

@@ -1,0 +1,24 @@
+#pragma once
+// The entry by which a kind of model registers itself; each is one file, which no other file lists.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inference/models/trained_model.h"
+#include "io/weights/archive.h"
+
+namespace cytra::inference {
+
+struct ModelKindEntry {
+  /// Loads the model that a path names; `config`: checkpoint.config. Throws: as load_models().
+  LoadedModel (*load)(const std::string& path, const std::optional<std::string>& config);
+  /// The models that a folder of this kind stands for, whose outputs are averaged; null: itself.
+  std::vector<std::string> (*parts)(const std::string& folder) = nullptr;
+};
+std::map<io::ModelKind, ModelKindEntry>& model_kinds();
+
+/// Registers a kind: `const bool added = add_model_kind(io::ModelKind::onnx, {load});`
+bool add_model_kind(io::ModelKind kind, const ModelKindEntry& entry);
+
+}  // namespace cytra::inference

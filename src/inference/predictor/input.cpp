@@ -1,0 +1,354 @@
+#include "inference/predictor/input.h"
+
+#include <algorithm>
+#include <future>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "config/schema.h"
+#include "data/datamodule.h"
+#include "data/loader/pipeline.h"
+#include "data/sample/image_tensor.h"
+#include "data/transforms/load_image.h"
+
+namespace cytra::inference {
+namespace {
+
+using config::Node;
+
+/// Whether a LoadImaged selects time points.
+bool chooses_time(const Node& transform) {
+  const Node* as_channels = transform.find("time_as_channels");
+  if (as_channels != nullptr && as_channels->kind == config::Kind::boolean && as_channels->boolean)
+    return true;
+  for (const char* key : {"timepoint", "reader.T"}) {
+    const Node* chosen = transform.find(key);
+    if (chosen != nullptr && !chosen->is_null()) return true;
+  }
+  return false;
+}
+
+/// Removes the key from a transform's keys, together with its values in options that have one for
+/// each key. Returns whether no key is left.
+bool is_idle_without(Node& transform, const std::string& key) {
+  const auto is_key = [&](const Node& node) {
+    return node.kind == config::Kind::string && node.string == key;
+  };
+  Node* keys = transform.find("keys");
+  if (keys == nullptr) return false;
+  if (keys->kind != config::Kind::list) return is_key(*keys);
+  const std::size_t count = keys->list.size();
+  for (std::size_t i = count; i-- > 0;) {
+    if (!is_key(keys->list[i])) continue;
+    keys->list.erase(keys->list.begin() + static_cast<std::ptrdiff_t>(i));
+    for (const char* name : {"mode",
+                             "padding_mode",
+                             "align_corners",
+                             "dtype",
+                             "argmax",
+                             "to_onehot",
+                             "threshold",
+                             "rounding",
+                             "names"}) {
+      Node* option = transform.find(name);
+      if (option != nullptr && option->kind == config::Kind::list && count > 1 &&
+          option->list.size() == count)
+        option->list.erase(option->list.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return keys->list.empty();
+}
+
+void set_spacing(const std::vector<double>& spacing_um, io::Geometry& geometry) {
+  for (std::size_t d = 0; d < spacing_um.size(); ++d) {
+    const std::size_t axis = 3 - spacing_um.size() + d;  // of Z, Y, X
+    double& spacing = geometry.spacing_um[axis];
+    if (spacing > 0) {
+      for (auto* affine : {&geometry.affine, &geometry.qform_affine}) {
+        for (std::size_t row = 0; row < 12; row += 4)
+          (*affine)[row + 2 - axis] *= spacing_um[d] / spacing;
+      }
+    }
+    spacing = spacing_um[d];
+  }
+}
+
+/// Sets an affine where there is none, as a substitute: voxels are at multiples of the spacing.
+void set_affine(io::Geometry& geometry) {
+  if (geometry.has_affine()) return;
+  geometry.sform = geometry.qform = 0;
+  for (std::size_t axis = 0; axis < 3; ++axis) {  // Z, Y, X
+    const double spacing = geometry.spacing_um[axis];
+    geometry.affine[(2 - axis) * 5] = spacing > 0 ? spacing / 1000 : 1;
+  }
+}
+
+/// Checks the memory for an image that is read as a whole, since a transform needs it so.
+void expect_memory(const std::string& id, const data::Transform& transform, int64_t bytes) {
+  const AvailableMemory memory = available_memory();
+  if (bytes <= memory.bytes) return;
+  throw MemoryError(fmt::format(
+      "{}: {} takes the whole image, {} in memory, {} are left ({}); smaller images, or "
+      "more memory, are needed",
+      id,
+      transform.name,
+      format_bytes(static_cast<double>(bytes)),
+      format_bytes(static_cast<double>(memory.bytes)),
+      memory.limit));
+}
+
+/// Returns the list with an option set in the transforms that load images.
+Node with_load_option(Node list, const char* option) {
+  data::set_load_option(list, option, Node::make_boolean(true));
+  return list;
+}
+
+}  // namespace
+
+/// Reads the rows of an image in blocks, one block ahead of the requested rows.
+class ModelInput::Reader {
+ public:
+  explicit Reader(data::ImageRequest image)
+      : image_(std::move(image)),
+        axis_(image_.spatial_dims == 3 ? 0 : 1),
+        count_(image_.region.size[axis_]) {
+    constexpr int64_t kBlock = int64_t{32} << 20, kChunk = 64;  // bytes; rows of a common chunk
+    int64_t row = 4 * image_.reader->info().shape[0];
+    for (std::size_t d = axis_ + 1; d < 3; ++d) row *= image_.region.size[d];
+    step_ = std::max<int64_t>(kBlock / row, 1);
+    if (step_ > kChunk) step_ -= step_ % kChunk;
+  }
+  ~Reader() {
+    if (next_.valid()) next_.wait();
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  int64_t count() const { return count_; }
+  int64_t bytes() const { return loading_bytes(image_.reader->info()); }
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> shape{image_.reader->info().shape[0]};
+    for (std::size_t d = axis_; d < 3; ++d) shape.push_back(image_.region.size[d]);
+    return shape;
+  }
+  /// Adds a change of rows, which belongs to `owner`.
+  void add(data::RowChange change, std::shared_ptr<const data::Transform> owner) {
+    changes_.push_back(std::move(change));
+    owners_.push_back(std::move(owner));
+  }
+
+  at::Tensor loaded(int64_t first, int64_t count) const {
+    data::ImageRequest part = image_;
+    part.region.begin[axis_] += first;
+    part.region.size[axis_] = count;
+    return data::read_tensor(part).to(at::kFloat);
+  }
+  void scan(const data::Rows& look) const {
+    for (int64_t first = 0; first < count_; first += step_)
+      look(changed(first, std::min(step_, count_ - first)));
+  }
+  at::Tensor rows(int64_t first, int64_t count) {
+    std::vector<at::Tensor> parts;
+    while (count > 0) {
+      const at::Tensor& block = block_of(first / step_);
+      const int64_t within = first % step_, some = std::min(count, block.size(1) - within);
+      parts.push_back(block.narrow(1, within, some));
+      first += some;
+      count -= some;
+    }
+    return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
+  }
+
+ private:
+  at::Tensor changed(int64_t first, int64_t count) const {
+    at::Tensor rows = loaded(first, count);
+    for (const data::RowChange& change : changes_) rows = change(rows);
+    return rows;
+  }
+  at::Tensor read_block(int64_t number) const {
+    return changed(number * step_, std::min(step_, count_ - number * step_));
+  }
+  const at::Tensor& block_of(int64_t number) {
+    if (number == number_) return block_;
+    block_.reset();
+    block_ = next_.valid() && next_number_ == number ? next_.get() : read_block(number);
+    number_ = number;
+    if (next_.valid()) next_.wait();
+    next_number_ = number + 1;
+    next_ = {};
+    if (next_number_ * step_ < count_) {
+      next_ = std::async(std::launch::async,
+                         [this, ahead = next_number_] { return read_block(ahead); });
+    }
+    return block_;
+  }
+
+  data::ImageRequest image_;
+  std::size_t axis_;  // of Z, Y, X
+  int64_t count_, step_ = 1, number_ = -1, next_number_ = -1;
+  std::vector<data::RowChange> changes_;
+  std::vector<std::shared_ptr<const data::Transform>> owners_;
+  at::Tensor block_;
+  std::future<at::Tensor> next_;
+};
+
+ModelInput::ModelInput(const at::Tensor& image)
+    : shape(image.sizes().vec()), image_(image), shown_(image) {}
+
+at::Tensor ModelInput::rows(int64_t first, int64_t count) const {
+  return reader_ ? reader_->rows(first, count) : image_.narrow(1, first, count);
+}
+
+at::Tensor ModelInput::loaded() const {
+  const bool is_in_place = given_.defined() && given_.sizes() == at::IntArrayRef(shape);
+  return (is_in_place ? given_ : shown(0, shape[1])).to(at::kFloat);
+}
+
+at::Tensor ModelInput::shown(int64_t first, int64_t count) const {
+  return reader_ ? reader_->loaded(first, count) : shown_.narrow(1, first, count);
+}
+
+int64_t loading_bytes(const io::ImageInfo& info) {
+  int64_t bytes = static_cast<int64_t>(io::size_of(info.dtype) + sizeof(float));
+  for (const int64_t side : info.shape) bytes *= side;
+  return bytes;
+}
+
+InputTransforms::InputTransforms(const Node& config, const std::string& left_out) {
+  Node transforms = config;
+  for (const char* unused : {"train", "test", "batch"})  // what they name may not be here
+    if (Node* list = transforms.find_direct(unused)) *list = Node();
+  const data::Split split = transforms.has("predict") && !transforms.at("predict").is_null()
+                                ? data::Split::predict
+                                : data::Split::valid;
+  Node* list = transforms.find(data::name_of(split));
+  if (list != nullptr) {
+    if (!left_out.empty()) {
+      list->list.erase(
+          std::remove_if(list->list.begin(),
+                         list->list.end(),
+                         [&](Node& transform) { return is_idle_without(transform, left_out); }),
+          list->list.end());
+    }
+    choose_time_ = std::any_of(list->list.begin(), list->list.end(), chooses_time);
+    for (const Node& transform : list->list) {
+      const Node* axes = transform.find("axes");
+      if (axes != nullptr && axes->kind == config::Kind::string) axes_ = axes->string;
+    }
+  }
+  if (list != nullptr) *list = with_load_option(*list, "allow_planes");
+  const auto lists = config::parse<data::SplitTransforms>(transforms);
+  transforms_ = data::make_transforms(lists, split);
+  if (transforms_.empty()) data::throw_no_transforms(lists, split);
+  *list = with_load_option(*list, "lazy");
+  lazy_ = data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
+}
+
+ModelInput InputTransforms::apply(data::Sample sample,
+                                  const std::string& image,
+                                  const std::vector<double>& spacing_um,
+                                  int64_t by_rows_from) const {
+  return apply(std::move(sample), image, spacing_um, by_rows_from, true);
+}
+
+std::vector<int64_t> InputTransforms::shape_of(data::Sample sample,
+                                               const std::string& image) const {
+  return apply(std::move(sample), image, {}, -1, false).shape;
+}
+
+ModelInput InputTransforms::apply(data::Sample sample,
+                                  const std::string& image,
+                                  const std::vector<double>& spacing_um,
+                                  int64_t by_rows_from,
+                                  bool scans) const {
+  ModelInput input;
+  sample.image = image;
+  sample.channels = channels_;
+  const bool is_given = sample.has(image);
+  if (const auto given = sample.tensors.find(image); given != sample.tensors.end()) {
+    input.loaded_geometry = sample.geometry();
+    input.loaded_shape = given->second.sizes().vec();
+    input.given_ = given->second;
+  }
+  const auto take_large = [&] {
+    const auto waiting = sample.unread.find(image);
+    if (waiting == sample.unread.end() ||
+        loading_bytes(waiting->second.reader->info()) <= by_rows_from)
+      return;
+    input.reader_ = std::make_shared<ModelInput::Reader>(waiting->second);
+    sample.unread.erase(waiting);
+  };
+  take_large();
+  Rng unused(0);
+  for (const auto& transform : by_rows_from < INT64_MAX ? lazy_ : transforms_) {
+    if (is_given && transform->loads()) continue;
+    if (input.reader_) {
+      const auto scan = [&](const data::Rows& look) {
+        if (scans) input.reader_->scan(look);
+      };
+      if (data::RowChange change = transform->by_rows(image, scan)) {
+        input.reader_->add(std::move(change), transform);
+        continue;
+      }
+      expect_memory(sample.id, *transform, input.reader_->bytes());
+      sample.tensors[image] = input.reader_->rows(0, input.reader_->count());
+      input.shown_ = input.reader_->loaded(0, input.reader_->count());
+      input.reader_.reset();
+    }
+    const bool is_loaded = sample.has(image);
+    const at::Tensor before = is_loaded ? sample.at(image) : at::Tensor();
+    const auto affine = sample.geometry().affine;
+    at::Tensor& shown = input.shown_;
+    // Without an affine it is unknown whether voxels move, so the copy for viewing is always
+    // transformed, too.
+    const bool has_place = affine != decltype(affine){};
+    const bool may_move =
+        is_loaded && !has_place && !transform->by_rows(image, [](const data::Rows&) {});
+    const bool has_other_values = shown.defined() && (may_move || !shown.is_same(before));
+    data::Sample eye;  // a copy with the values for viewing, in case the image is moved
+    if (has_other_values) eye = sample;
+    data::apply(*transform, sample, unused);
+    if (!is_loaded) {
+      for (auto& [key, geometry] : sample.geometries) {
+        set_spacing(spacing_um, geometry);
+        if (tracks_) set_affine(geometry);
+      }
+      input.loaded_geometry = sample.geometry();
+    }
+    take_large();
+    if (input.reader_) {
+      input.loaded_shape = input.reader_->shape();
+      continue;
+    }
+    if (!is_loaded && !sample.has(image)) continue;  // made of other images later
+    const at::Tensor& now = sample.at(image);
+    if (!is_loaded) input.loaded_shape = now.sizes().vec();
+    bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||
+                    (is_loaded && affine != sample.geometry().affine);
+    if ((is_moved || may_move) && has_other_values) {
+      eye.tensors[image] = shown;
+      if (may_move) set_affine(eye.geometries[image]);
+      const auto placed = eye.geometry().affine;
+      data::apply(*transform, eye, unused);
+      if (may_move && placed != eye.geometry().affine) is_moved = true;
+      if (is_moved) shown = eye.at(image);
+      if (is_moved && shown.sizes() != now.sizes()) shown = now;  // cropped by its values
+    } else if (is_moved) {
+      shown = now;
+    }
+  }
+  if (input.reader_) {
+    input.shape = input.reader_->shape();
+  } else {
+    input.image_ = sample.at(image);
+    input.shape = input.image_.sizes().vec();
+  }
+  input.sample = std::move(sample);
+  return input;
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,73 @@
+#include "inference/predictor/subject.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "device/fast_precision.h"
+#include "inference/models/trained_head.h"
+#include "nn/detection_model.h"
+
+namespace cytra::inference {
+namespace {
+
+EngineOptions engine_options(const ModelConfig& config) {
+  EngineOptions engine = config.performance.engine;
+  engine.compile_model = config.model.engine.compile_model;
+  engine.compile_mode = config.model.engine.compile_mode;
+  return engine;
+}
+
+}  // namespace
+
+bool Subject::finds_boxes() const {
+  return dynamic_cast<const nn::DetectionModel*>(first().network.get()) != nullptr;
+}
+
+std::vector<std::string> Subject::heads() const {
+  return heads_of(first().config.at("task"));
+}
+
+Subject load_subject(const ModelConfig& config,
+                     c10::Device device,
+                     const std::optional<std::string>& precision) {
+  Subject subject{load_models(config.checkpoint), device, ""};
+  const ModelPreparationOptions& asked = config.model;
+  for (const LoadedModel& model : subject.models) {
+    if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
+      throw ConfigError(
+          fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
+                      *asked.spatial_dims,
+                      model.path,
+                      model.spatial_dims));
+    }
+    if (asked.channels_last && model.network)
+      model.network->settings.channels_last = asked.channels_last;
+  }
+  const auto trained = subject.first().config.get<std::string>("trainer.precision", "32");
+  subject.precision =
+      subject.finds_boxes() ? "32" : device::precision_to_run(precision, trained, device);
+  engine_options(config).say_what_is_idle(device, subject.finds_boxes());
+  device::apply(config.performance, device);  // TF32 affects the layout of the model's channels
+  return subject;
+}
+
+std::vector<HeadPredictor> predictors_of(const Subject& subject,
+                                         const ModelConfig& config,
+                                         const std::vector<std::string>& wanted,
+                                         PredictorOptions options) {
+  options.accelerator = subject.device.is_cpu() ? "cpu" : "gpu";
+  options.inference_args = config.inference_args;
+  options.engine = engine_options(config);
+  options.engine.precision = subject.precision;
+  options.tta = config.tta;
+  std::vector<HeadPredictor> predictors;
+  for (const std::string& head : wanted.empty() ? subject.heads() : wanted) {
+    std::vector<LoadedModel> parts;
+    for (const LoadedModel& model : subject.models) parts.push_back(head_of(model, head));
+    predictors.push_back({head, {std::move(parts), options}});
+  }
+  if (predictors.empty()) predictors.push_back({"", {subject.models, options}});
+  return predictors;
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,90 @@
+#pragma once
+// Loads what a program predicts with, by the sections of its configuration that choose the models
+// and how they run.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "device/device.h"
+#include "inference/predictor/predictor.h"
+#include "inference/windows/sliding_window.h"
+
+namespace cytra::inference {
+
+/// The section `performance`, with the engine of the model.
+struct ModelPerformanceOptions : device::PerformanceOptions {
+  EngineOptions engine;
+  template <class V>
+  void visit(V& v) {
+    PerformanceOptions::visit(v);
+    engine.visit_performance(v);
+  }
+};
+
+/// The section `model`: the checkpoint's model, except for options of its preparation.
+struct ModelPreparationOptions {
+  EngineOptions engine;
+  std::optional<int64_t> spatial_dims;
+  std::optional<bool> channels_last;
+  template <class V>
+  void visit(V& v) {
+    v("spatial_dims", spatial_dims, "null: the checkpoint's; another number is an error", 2, 3);
+    v("channels_last", channels_last, "memory format; null: as the checkpoint says");
+    engine.visit_model(v);
+  }
+};
+
+/// The sections that programs with a trained model share.
+struct ModelConfig {
+  CheckpointOptions checkpoint;
+  config::Node inference_args;
+  TtaOptions tta;
+  ModelPerformanceOptions performance;
+  ModelPreparationOptions model;
+  template <class V>
+  void visit(V& v) {
+    v("checkpoint", checkpoint, "the trained model");
+    v("inference_args",
+      inference_args,
+      "sliding window; null: as the checkpoint says",
+      config::changes<WindowChanges>());
+    v("tta", tta, "test-time augmentation: the mean over turned images");
+    v("performance", performance, "switches that hold for the whole process");
+    v("model", model, "how the checkpoint's model is prepared");
+  }
+};
+
+/// A trained model, or several whose outputs are averaged, with the device to run on.
+struct Subject {
+  std::vector<LoadedModel> models;
+  c10::Device device;
+  std::string precision;  // in which they are run; of detectors "32"
+  const LoadedModel& first() const { return models.front(); }
+  /// Whether it finds boxes (nn::DetectionModel); else it predicts images.
+  bool finds_boxes() const;
+  /// The names of its outputs; empty: it has a single one without a name.
+  std::vector<std::string> heads() const;
+};
+
+/// Loads the models, applies config.performance, and chooses the precision: `precision`, else that
+/// of the training where the device has it. Throws: what load_models() throws; ConfigError where
+/// the number of dimensions is not the requested one.
+Subject load_subject(const ModelConfig& config,
+                     c10::Device device,
+                     const std::optional<std::string>& precision);
+
+/// The predictor of an output of the model.
+struct HeadPredictor {
+  std::string head;  // "": the model's only output
+  Predictor predictor;
+};
+/// Makes a predictor for each of the `wanted` heads; empty: for all. `subject` and `config`
+/// complete the `options`.
+/// Throws: what Predictor throws; ConfigError for a head that the model does not have.
+std::vector<HeadPredictor> predictors_of(const Subject& subject,
+                                         const ModelConfig& config,
+                                         const std::vector<std::string>& wanted,
+                                         PredictorOptions options);
+
+}  // namespace cytra::inference

@@ -1,0 +1,209 @@
+#include "inference/windows/window_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "device/backend.h"
+#include "device/memory.h"
+#include "inference/windows/windows.h"
+#include "ops/windows/sums.h"
+
+namespace cytra::inference {
+namespace {
+
+// Memory that a library allocates for itself (oneDNN's copies in its own layouts) is not counted,
+// so larger windows are only used when there is so much more memory.
+constexpr double kMargin = 2;
+// Bytes per voxel, after the windows: class numbers (int64), mask, the image that is written,
+// overlay.
+constexpr double kAfter = 12;
+// Windows at once, where memory is all that limits them: more make no pass faster.
+constexpr int64_t kMostAtOnce = 64;
+
+// Memory on a CPU besides tensors: kernels that libraries compile, and the memory of each of their
+// threads.
+constexpr int64_t kOfLibraries = int64_t{48} << 20;
+
+class PeakMeter final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void* /*address*/,
+                         int64_t bytes,
+                         std::size_t /*allocated*/,
+                         std::size_t /*reserved*/,
+                         c10::Device /*device*/) override {
+    now_ += bytes;
+    peak_ = std::max(peak_, now_);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  int64_t now_ = 0, peak_ = 0;
+};
+
+/// Checks for room before the first pass of a model.
+void expect_room() {
+  const Room room = room_on(c10::kCPU);
+  if (room.bytes > 0) return;
+  throw MemoryError(fmt::format(
+      "the model is loaded, and less than {} are left ({}) for its passes; more memory, "
+      "or a smaller model, is needed",
+      format_bytes(static_cast<double>(kOfLibraries)),
+      room.limit));
+}
+
+}  // namespace
+
+ModelCost measure_cost(const Network& model, const Tensor& window) {
+  if (window.is_cpu()) {
+    expect_room();
+  } else {
+    model(window);  // memory that libraries allocate once and keep does not count for windows
+  }
+  const auto meter = std::make_shared<PeakMeter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+  const at::Tensor output = model(window);
+  const auto voxels = static_cast<double>(window.numel() / window.size(1));
+  return {static_cast<double>(meter->peak()) / voxels + 4.0 * static_cast<double>(window.size(1)),
+          output.size(1)};
+}
+
+WindowMemory memory_of(const std::vector<int64_t>& size,
+                       int64_t channels,
+                       const SlidingWindowOptions& options,
+                       const ModelCost& cost,
+                       const ops::Finish& finish) {
+  const WindowLayout layout = layout_windows(size, options);
+  const ops::WindowGrid grid = make_grid(layout, options, layout.roi);
+  WindowMemory memory;
+  memory.windows = layout.windows();
+  memory.rows = std::min(size[0], layout.roi[0]);
+  double row = 1, window = 1;  // voxels
+  for (std::size_t d = 1; d < size.size(); ++d) row *= static_cast<double>(size[d]);
+  for (const int64_t side : layout.roi) window *= static_cast<double>(side);
+  const double image = row * static_cast<double>(size[0]),
+               slab = row * static_cast<double>(memory.rows);
+  const double batch = static_cast<double>(std::min(options.sw_batch_size, memory.windows)) *
+                       window * cost.bytes_per_voxel;
+  const double input = 4 * static_cast<double>(channels);
+  const double sums = 4 * static_cast<double>(cost.out_channels);
+  const double finished = static_cast<double>(finish.channels(cost.out_channels)) *
+                          static_cast<double>(c10::elementSize(finish.type));
+  const bool in_place = finish.kind == ops::Finish::Kind::logits && finish.type == at::kFloat;
+  memory.in_memory = image * (input + sums) + std::max(batch, in_place ? 0 : image * finished);
+  int64_t most = 0;  // rows that become final at once
+  for (std::size_t i = 0; i < layout.starts[0].size(); ++i) {
+    const auto [begin, end] = grid.final_rows(static_cast<int64_t>(i));
+    most = std::max(most, end - begin);
+  }
+  // The first rows are in memory twice: as they were read, and in their place.
+  memory.by_slabs = slab * (input + sums) +
+                    std::max(slab * input, batch + row * static_cast<double>(most) * finished);
+  return memory;
+}
+
+Room room_on(c10::Device device) {
+  if (device::has_own_memory(device)) return {device::free_memory(device), "the device"};
+  const AvailableMemory memory = available_memory();
+  if (memory.bytes == INT64_MAX) return {memory.bytes, memory.limit};
+  const bool is_hard = memory.limit != "the machine";
+  return {std::max<int64_t>(0, memory.bytes - kOfLibraries), memory.limit, is_hard};
+}
+
+double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
+                               const SlidingWindowOptions& chosen,
+                               double margin) const {
+  if (by_slabs != nullptr) {
+    const ModelCost most{margin * cost.bytes_per_voxel, cost.out_channels};
+    return memory_of(size, channels, chosen, most, *by_slabs).by_slabs;
+  }
+  double image = 1, window = 1, count = 1;
+  for (std::size_t d = 0; d < size.size(); ++d) {
+    const double side = static_cast<double>(size[d]);
+    const double roi = static_cast<double>(chosen.roi_size[d]);
+    image *= std::max(side, roi);
+    window *= roi;
+    count *= std::max(1.0, side / roi);  // at least: they overlap
+  }
+  const double windows =
+      std::min(static_cast<double>(chosen.sw_batch_size), std::ceil(count)) * window;
+  return 4 * image * static_cast<double>(cost.out_channels) +
+         std::max(4 * image + margin * windows * cost.bytes_per_voxel, kAfter * image);
+}
+
+SlidingWindowOptions WindowPlanner::plan(const std::string& id,
+                                         const std::vector<int64_t>& size,
+                                         int64_t held_bytes,
+                                         const Room& room) const {
+  SlidingWindowOptions base = options;
+  if (base.roi_size.size() == 1) base.roi_size.resize(size.size(), base.roi_size[0]);
+  if (base.roi_size.size() != size.size()) return options;  // sliding_window() throws
+  for (std::size_t d = 0; d < size.size(); ++d) {
+    if (base.roi_size[d] <= 0) base.roi_size[d] = size[d];
+  }
+  if (fills) base.sw_batch_size = kMostAtOnce;
+  const auto bytes = [&](const SlidingWindowOptions& chosen, double margin = 1) {
+    return static_cast<double>(held_bytes) + bytes_of(size, chosen, margin);
+  };
+  if (grows) {
+    SlidingWindowOptions larger = base;
+    for (std::size_t d = 0; d < size.size(); ++d) {
+      const int64_t whole = (size[d] + divisor[d] - 1) / divisor[d] * divisor[d];
+      larger.roi_size[d] = std::min(2 * base.roi_size[d], whole);
+      base.roi_size[d] = std::min(base.roi_size[d], whole);
+    }
+    for (;;) {
+      if (bytes(larger, kMargin) <= static_cast<double>(room.bytes)) return larger;
+      if (larger.sw_batch_size == 1) break;
+      larger.sw_batch_size = fills ? larger.sw_batch_size / 2 : 1;
+    }
+    log::info(
+        "{}: windows of {} would take {} of the {} that are left ({}); they get the training's "
+        "size",
+        id,
+        fmt::join(larger.roi_size, "x"),
+        format_bytes(bytes(larger, kMargin)),
+        format_bytes(static_cast<double>(room.bytes)),
+        room.limit);
+  }
+  const double margin = room.is_hard ? kMargin : 1;
+  SlidingWindowOptions fewer = base;
+  while (bytes(fewer, margin) > static_cast<double>(room.bytes) && fewer.sw_batch_size > 1)
+    fewer.sw_batch_size = (fewer.sw_batch_size + 1) / 2;
+  if (bytes(fewer, margin) <= static_cast<double>(room.bytes)) {
+    if (fewer.sw_batch_size < base.sw_batch_size && !fills) {
+      log::info(
+          "{}: {} windows at once would take {} of the {} that are left ({}); {} are predicted at "
+          "once",
+          id,
+          base.sw_batch_size,
+          format_bytes(bytes(base, margin)),
+          format_bytes(static_cast<double>(room.bytes)),
+          room.limit,
+          fewer.sw_batch_size);
+    }
+    return fewer;
+  }
+  throw MemoryError(
+      fmt::format("{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
+                  "inference_args.roi_size, smaller images, or more memory",
+                  id,
+                  fmt::join(size, "x"),
+                  fmt::join(base.roi_size, "x"),
+                  format_bytes(bytes(fewer, margin)),
+                  format_bytes(static_cast<double>(room.bytes)),
+                  room.limit));
+}
+
+}  // namespace cytra::inference

@@ -1,0 +1,348 @@
+// Which folders and names hold images and targets.
+#include "data/layout/layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "data/layout/name_pairs.h"
+#include "tests/data/datamodule_fixture.h"
+#include "tests/support/tmp_dir.h"
+
+namespace cytra {
+namespace {
+
+class Layout : public ::testing::Test {
+ protected:
+  void add(const std::vector<std::string>& files) const {
+    for (const std::string& file : files) touch(dir_ / file);
+  }
+  /// "folder data.folders=[image,label]", or "none".
+  std::string found(bool prefers_annotations = false, const std::string& path = "") const {
+    const auto layout = data::layout_of(path.empty() ? dir_.path() : dir_ / path,
+                                        {"raw", "seg", true, prefers_annotations});
+    if (!layout) return "none";
+    std::string text = layout->module;
+    for (const auto& [key, values] : layout->settings)
+      text += fmt::format(" {}=[{}]", key, fmt::join(values, ","));
+    return text;
+  }
+  const test::TmpDir dir_;
+};
+
+TEST_F(Layout, UsualNamesNeedNothing) {
+  add({"raw/a.tif", "seg/a.tif", "notes.txt"});
+  EXPECT_EQ(found(), "folder");
+}
+
+TEST_F(Layout, FoldersOfOtherNames) {
+  for (const auto& [images, targets] : {std::pair{"image", "label"},
+                                        std::pair{"images", "masks"},
+                                        std::pair{"Tissue_Images", "Binary_masks"},
+                                        std::pair{"images", "1st_manual"},
+                                        std::pair{"img", "GT"}}) {
+    const test::TmpDir dir;
+    touch(dir / images + "/a.png");
+    touch(dir / targets + "/a.png");
+    const auto layout = data::layout_of(dir.path(), {"raw", "seg"});
+    ASSERT_TRUE(layout) << images;
+    EXPECT_EQ(layout->module, "folder");
+    ASSERT_EQ(layout->settings.size(), 1U);
+    EXPECT_EQ(layout->settings[0].second, (std::vector<std::string>{images, targets}));
+  }
+}
+
+TEST_F(Layout, SplitsAboveAndBelowColumns) {
+  add({"train/image/0.png", "train/label/0.png", "test/0.png"});
+  EXPECT_EQ(found(), "folder data.folders=[image,label]");
+  add({"yolo/images/train/a.jpg", "yolo/labels/train/a.txt", "yolo/labels/train/classes.txt"});
+  EXPECT_EQ(found(true, "yolo"), "folder data.folders=[images,labels]");
+}
+
+TEST_F(Layout, UnpackedArchives) {
+  add({"BCCD/JPEGImages/a.jpg", "BCCD/Annotations/a.xml", "BCCD/ImageSets/Main/train.txt"});
+  EXPECT_EQ(found(true), "folder data.folders=[BCCD/JPEGImages,BCCD/Annotations]");
+  EXPECT_EQ(found(true, "BCCD"), "folder data.folders=[JPEGImages,Annotations]");
+}
+
+TEST_F(Layout, NamesWithPartsOfTheirOwn) {
+  add({"training/images/21_training.tif",
+       "training/images/22_training.tif",
+       "training/1st_manual/21_manual1.tif",
+       "training/1st_manual/22_manual1.tif"});
+  EXPECT_EQ(found(),
+            "folder data.folders=[training/images,training/1st_manual] "
+            "data.regex=[(.*)_training,(.*)_manual1]");
+  add({"omni/caulo_1.tif",
+       "omni/caulo_2.tif",
+       "omni/masks/caulo_1_cp_masks.tif",
+       "omni/masks/caulo_2_cp_masks.tif"});
+  EXPECT_EQ(found(false, "omni"), "folder data.folders=[.,masks] data.regex=[(.*),(.*)_cp_masks]");
+}
+
+TEST_F(Layout, FoldersThatAreTyped) {
+  add({"images/21_training.tif",
+       "images/22_training.tif",
+       "gt/21_manual1.tif",
+       "gt/22_manual1.tif"});
+  data::LayoutWish wish{"raw", "seg"};
+  wish.folders = {"images", "gt"};
+  const auto layout = data::layout_of(dir_.path(), wish);
+  ASSERT_TRUE(layout);
+  ASSERT_EQ(layout->settings.size(), 1U);
+  EXPECT_EQ(layout->settings[0].second,
+            (std::vector<std::string>{"(.*)_training", "(.*)_manual1"}));
+  add({"gt/21_training.tif"});
+  EXPECT_FALSE(data::layout_of(dir_.path(), wish));
+}
+
+TEST_F(Layout, OneFolder) {
+  add({"a.png", "a_mask.png", "b.png", "b_mask.png"});
+  EXPECT_EQ(found(), "folder data.folders=[.,.] data.regex=[(?!.*_mask\\.)(.*),(.*)_mask]");
+  add({"x/a_raw.tif", "x/a_seg.tif"});
+  EXPECT_EQ(found(false, "x"), "folder data.folders=[.,.] data.regex=[(.*)_raw,(.*)_seg]");
+  add({"y/mask_01.tif", "y/mask_02.tif", "y/01.tif", "y/02.tif"});
+  EXPECT_EQ(found(false, "y"), "folder data.folders=[.,.] data.regex=[(?!mask_)(.*),mask_(.*)]");
+  add({"z/a.jpg", "z/a.json", "z/b.jpg", "z/b.json"});
+  EXPECT_EQ(found(true, "z"), "folder data.folders=[.,.]");
+}
+
+TEST_F(Layout, SeveralThatMayBeMeant) {
+  add({"images/a.png", "masks/a.png", "labels/a.png", "annotations/a.json"});
+  EXPECT_EQ(message_of([&] { found(); }),
+            "data.path: " + dir_.path() +
+                ": several folders may be meant; type data=folder 'data.folders=[images,labels]', "
+                "or data=folder 'data.folders=[images,masks]'");
+  EXPECT_EQ(found(true), "folder data.folders=[images,annotations]");
+  add({"seg/a.png"});
+  EXPECT_EQ(found(), "folder data.folders=[images,seg]");
+}
+
+TEST_F(Layout, AFolderForEachImage) {
+  for (const char* name : {"stage1_train/n1", "stage1_train/n2", "other/x/n1", "other/x/n2"}) {
+    const std::string folder = name;
+    add({folder + "/images/a.png", folder + "/masks/0.png", folder + "/masks/1.png"});
+  }
+  EXPECT_EQ(found(), "folder data.folders=[stage1_train/*/images,stage1_train/*/masks]");
+  EXPECT_EQ(found(false, "stage1_train"), "folder data.folders=[*/images,*/masks]");
+  EXPECT_EQ(found(false, "other"), "folder data.folders=[x/*/images,x/*/masks]");
+  const auto images = data::layout_of(dir_ / "other/x", {"raw", "seg", false});
+  ASSERT_TRUE(images);
+  EXPECT_EQ(images->settings[0].second, std::vector<std::string>{"*/images"});
+}
+
+TEST_F(Layout, AFolderForEachImageOfWhichOneHasNoMasks) {
+  for (const char* name : {"1", "2", "3", "4"}) {
+    const std::string folder = name;
+    add({folder + "/images/a.png"});
+    if (folder != "3") add({folder + "/masks/0.png", folder + "/masks/1.png"});
+  }
+  EXPECT_EQ(found(), "folder data.folders=[*/images,*/masks]");
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir_.path() +
+                           "', columns: [raw, seg], folders: ['*/images', '*/masks']}");
+  EXPECT_NE(message_of([&] {
+              module->items(data::Split::train);
+            }).find("3/images/a.png: no annotations named '3' in " + (dir_ / "*/masks")),
+            std::string::npos);
+}
+
+TEST_F(Layout, AnImageAndItsMasksInAFolder) {
+  add({"a/1/cell.png", "a/1/Mask_0.png", "a/1/Mask_1.png", "a/2/cell.png", "a/2/Mask_0.png"});
+  EXPECT_EQ(found(false, "a"), "folder data.folders=[*,*] data.regex=[(?!.*Mask),.*Mask]");
+  add({"b/1/1.png", "b/1/1_seg_label.png", "b/2/2.png", "b/2/2_seg_label.png"});
+  EXPECT_EQ(found(false, "b"), "folder data.folders=[*,*] data.regex=[(?!.*label),.*label]");
+  add({"c/1/t1.png", "c/1/t2.png", "c/1/seg.png", "c/2/t1.png", "c/2/t2.png", "c/2/seg.png"});
+  EXPECT_EQ(message_of([&] {
+              EXPECT_EQ(found(false, "c").find("[*"), std::string::npos);
+            }).find("data.folders=[*"),
+            std::string::npos);
+}
+
+TEST_F(Layout, OneFolderThatHoldsTheColumnsIsNoImage) {
+  add({"set/images/a.png", "set/masks/a.png"});
+  EXPECT_EQ(found(), "folder data.folders=[set/images,set/masks]");
+}
+
+TEST(FolderDatamodule, AFolderForEachImageHasMasksOfItsObjects) {
+  const test::TmpDir dir;
+  const auto of_folders = [&](const std::string& folders) {
+    return make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                "', columns: [raw, seg], valid_fraction: 0.5, folders: " + folders + "}");
+  };
+  for (const char* name : {"many/1/masks/p", "many/1/masks/q", "many/2/masks/p"})
+    touch(dir / name + ".png");
+  for (const char* name : {"many/1/images/1", "many/2/images/2"}) touch(dir / name + ".png");
+  const auto many = of_folders("['many/*/images', 'many/*/masks']");
+  const data::Sample first = many->items(data::Split::train).at(0);
+  EXPECT_EQ(first.id, dir / "many/1/images/1.png");
+  EXPECT_EQ(first.sources.at("seg").path, dir / "many/1/masks");
+  EXPECT_EQ(many->items(data::Split::valid).at(0).sources.at("seg").path, dir / "many/2/masks");
+  // One file each is a target itself, as are those that have the names of several images.
+  for (const char* name : {"one/1/images/a", "one/1/masks/b", "one/2/images/a", "one/2/masks/b"})
+    touch(dir / name + ".png");
+  EXPECT_EQ(of_folders("['one/*/images', 'one/*/masks']")
+                ->items(data::Split::train)
+                .at(0)
+                .sources.at("seg")
+                .path,
+            dir / "one/1/masks/b.png");
+  for (const char* name : {"set/1/images/a", "set/1/images/b", "set/1/masks/a", "set/1/masks/b"})
+    touch(dir / name + ".png");
+  EXPECT_EQ(of_folders("['set/*/images', 'set/*/masks']")
+                ->items(data::Split::valid)
+                .at(0)
+                .sources.at("seg")
+                .path,
+            dir / "set/1/masks/b.png");
+}
+
+TEST(FolderDatamodule, MasksBesideTheImageMustBeAllThatThereIs) {
+  const test::TmpDir dir;
+  for (const char* name : {"1/cell", "1/mask_0", "1/mask_1", "2/cell", "2/mask_0"})
+    touch(dir / name + ".png");
+  const std::string config = "{_target_: FolderDatamodule, path: '" + dir.path() +
+                             "', columns: [raw, seg], valid_fraction: 0.5, folders: ['*', '*'], "
+                             "regex: ['cell', '.*mask']}";
+  EXPECT_EQ(make(config)->items(data::Split::train).at(0).sources.at("seg").path, dir / "1");
+  touch(dir / "1/contour.png");
+  EXPECT_NE(
+      message_of([&] { make(config)->items(data::Split::train); }).find("2 files are masks and 2"),
+      std::string::npos);
+}
+
+// A repository, or an archive, whose data set is one folder of several.
+TEST_F(Layout, ADataSetBesideOtherFolders) {
+  add({"one/BCCD/JPEGImages/a.jpg",
+       "one/BCCD/Annotations/a.xml",
+       "one/dataset/im2rec.py",
+       "one/scripts/split.py",
+       "one/example.jpg"});
+  EXPECT_EQ(found(true, "one"), "folder data.folders=[BCCD/JPEGImages,BCCD/Annotations]");
+  add({"two/A/images/a.tif", "two/A/masks/a.tif", "two/B/x/a_raw.tif", "two/B/x/a_seg.tif"});
+  const auto word = [&](const std::string& folder) { return "'data.path=" + dir_ / folder + "'"; };
+  EXPECT_EQ(message_of([&] { found(false, "two"); }),
+            "data.path: " + dir_ / "two" + ": several data sets are in it; type " + word("two/A") +
+                ", or " + word("two/B"));
+  add({"file/Task04/imagesTr/a.nii.gz", "file/Task04/labelsTr/a.nii.gz"});
+  add({"file/Task04/dataset.json"});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(message_of([&] { found(false, "file"); }),
+              "data.path: " + dir_ / "file" + ": a data set is in it; type " + word("file/Task04"));
+    add({"file/notes/a.txt"});
+  }
+  add({"eyes/DRIVE/training/images/21_training.tif",
+       "eyes/DRIVE/training/1st_manual/21_manual1.gif",
+       "eyes/DRIVE/training/mask/21_training_mask.gif",
+       "eyes/CHASE/Image_01L.jpg"});
+  EXPECT_NE(message_of([&] { found(false, "eyes"); })
+                .find("type data=folder 'data.folders=[DRIVE/training/images,"
+                      "DRIVE/training/1st_manual]'"),
+            std::string::npos);
+  add({"all/batch/a.tif", "all/more/a.tif", "all/sparse_annotation/a.tif"});
+  add({"all/BBBC007/images/a.tif", "all/BBBC007/masks/a.tif"});
+  EXPECT_NE(message_of([&] {
+              found(false, "all");
+            }).find("[more,sparse_annotation]', or " + word("all/BBBC007")),
+            std::string::npos);
+}
+
+// Two of eighty masks of a copy of DRIVE are 34manual1.gif and 51_manual1).gif, which pairs.
+TEST_F(Layout, AFewNamesOfManyAreMisspelt) {
+  for (int i = 20; i < 100; ++i) {
+    const std::string number = std::to_string(i);
+    const char* ending = i == 34 ? "manual1" : i == 51 ? "_manual1)" : "_manual1";
+    add({"images/" + number + "_training.tif", "manual/" + number + ending + ".gif"});
+  }
+  EXPECT_EQ(found(), "folder data.folders=[images,manual] data.regex=[(.*)_training,(.*)_manual1]");
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir_.path() +
+                           "', columns: [raw, seg], folders: [images, manual], "
+                           "regex: ['(.*)_training', '(.*)_manual1']}");
+  const std::string why = message_of([&] { module->items(data::Split::train); });
+  EXPECT_NE(why.find("34_training.tif: no image named '34'"), std::string::npos) << why;
+  EXPECT_NE(why.find("of 80 images 1 has no partner"), std::string::npos) << why;
+}
+
+TEST_F(Layout, OnlyImages) {
+  add({"a.tif", "b.tif", "README.txt"});
+  EXPECT_EQ(found(), "none");
+  const auto layout = data::layout_of(dir_.path(), {"raw", "seg", false});
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->settings[0].second, std::vector<std::string>{"."});
+}
+
+TEST_F(Layout, DataSetsWithADescription) {
+  add({"n/imagesTr/a_0000.nii.gz", "n/labelsTr/a.nii.gz", "n/dataset.json"});
+  EXPECT_EQ(found(false, "n"), "nnunet");
+  add({"d/imagesTr/a.nii.gz", "d/labelsTr/a.nii.gz", "d/dataset.json"});
+  EXPECT_EQ(found(false, "d"), "decathlon");
+}
+
+TEST_F(Layout, ColumnsOfTables) {
+  touch(dir_ / "train.csv", "image,instances,size\na.tif,b.tif,3\n");
+  EXPECT_EQ(found(), " source_col=[image] target_col=[instances]");
+  touch(dir_ / "train.csv", "raw,seg\na.tif,b.tif\n");
+  EXPECT_EQ(found(), "none");
+  touch(dir_ / "all.csv", "raw,mask,part\na.tif,b.tif,train\nc.tif,d.tif,val\n");
+  EXPECT_EQ(found(false, "all.csv"), " target_col=[mask] data.split_column=[part]");
+  touch(dir_ / "train.csv", "raw,mask,label\na.tif,b.tif,c.tif\n");
+  EXPECT_NE(message_of([&] { found(); }).find("type target_col=mask, or target_col=label"),
+            std::string::npos);
+}
+
+TEST(FolderDatamodule, TheGroupOfARegexIsWithoutTheEnding) {
+  const test::TmpDir dir;
+  for (const char* name : {"a", "b"}) {
+    touch(dir / name + ".ome.tif");
+    touch(dir / "masks/" + name + "_cp_masks.tif");
+  }
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                           "', columns: [raw, seg], folders: ['.', masks], regex: ['(.*)', "
+                           "'(.*)_cp_masks'], valid_fraction: 0.5}");
+  EXPECT_EQ(module->items(data::Split::train).at(0).sources.at("seg").path,
+            dir / "masks/a_cp_masks.tif");
+}
+
+TEST(FolderDatamodule, ImagesWithoutATarget) {
+  const test::TmpDir dir;
+  for (const char* name : {"a", "b", "c", "d"}) touch(dir / "raw/" + name + ".tif");
+  for (const char* name : {"a", "c", "d"}) touch(dir / "seg/" + name + ".png");
+  const std::string config =
+      "{_target_: FolderDatamodule, path: '" + dir.path() + "', columns: [raw, seg]";
+  const std::string why = message_of([&] { make(config + "}")->items(data::Split::train); });
+  EXPECT_NE(why.find("of 4 images 1 has no partner, which data.on_error=skip leaves out"),
+            std::string::npos)
+      << why;
+  const auto module = make(config + ", on_error: skip, valid_fraction: 0.34}");
+  EXPECT_EQ(module->items(data::Split::train).size(), 2U);
+  EXPECT_EQ(module->items(data::Split::valid).size(), 1U);
+}
+
+TEST(FolderDatamodule, PartsBelowTheColumnsAndWithoutValidation) {
+  const test::TmpDir dir;
+  for (const char* name : {"train/a", "train/b", "val/c"}) {
+    touch(dir / "images/" + name + ".png");
+    touch(dir / "labels/" + name + ".png");
+  }
+  const std::string config = "{_target_: FolderDatamodule, path: '" + dir.path() +
+                             "', columns: [raw, seg], folders: [images, labels]}";
+  EXPECT_EQ(make(config)->items(data::Split::train).size(), 2U);
+  EXPECT_EQ(make(config)->items(data::Split::valid).at(0).id, dir / "images/val/c.png");
+  std::filesystem::remove_all(dir / "images/val");
+  std::filesystem::remove_all(dir / "labels/val");
+  const std::string half = config.substr(0, config.size() - 1) + ", valid_fraction: 0.5}";
+  EXPECT_EQ(make(half)->items(data::Split::train).at(0).id, dir / "images/train/a.png");
+  EXPECT_EQ(make(half)->items(data::Split::valid).at(0).id, dir / "images/train/b.png");
+}
+
+TEST(FolderDatamodule, AnnotationsBesideTheirImageAreTheTarget) {
+  const test::TmpDir dir;
+  for (const char* name : {"a", "b"}) {
+    touch(dir / name + ".jpg");
+    touch(dir / name + ".json", "{}");
+  }
+  const auto module = make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                           "', columns: [raw, seg], folders: ['.', '.'], valid_fraction: 0.5}");
+  EXPECT_EQ(module->items(data::Split::train).at(0).sources.at("seg").path, dir / "a.json");
+}
+
+}  // namespace
+}  // namespace cytra
