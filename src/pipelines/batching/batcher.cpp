@@ -59,31 +59,31 @@ void Batcher::submit(const std::shared_ptr<BatchRequest>& request) {
   }
   queue_.add(request, now);
   request->arrival = arrival;
-  open_.emplace(request.get(), request);
+  open_.insert(request);
   if (request->deadline != kNoDeadline) {
-    const auto place = deadlines_.emplace(request->deadline, request.get());
+    const auto place = deadlines_.emplace(request->deadline, request);
     if (place == deadlines_.begin()) deadline_.notify_one();
   }
   work_.notify_one();
 }
 
-bool Batcher::finish(BatchRequest& request, Outcome outcome) {
-  if (request.is_finished) return false;
-  request.is_finished = true;
+bool Batcher::finish(const std::shared_ptr<BatchRequest>& request, Outcome outcome) {
+  if (request->is_finished) return false;
+  request->is_finished = true;
   figures_.outcomes[outcome] += 1;
   if (outcome == Outcome::ok)
-    figures_.total_s.add(batcher_seconds(BatchClock::now() - request.arrival));
-  if (request.is_waiting) {
-    queue_.remove(request);
+    figures_.total_s.add(batcher_seconds(BatchClock::now() - request->arrival));
+  if (request->is_waiting) {
+    queue_.remove(*request);
     room_.notify_all();
   }
-  const auto [begin, end] = deadlines_.equal_range(request.deadline);
+  const auto [begin, end] = deadlines_.equal_range(request->deadline);
   for (auto own = begin; own != end; ++own) {
-    if (own->second != &request) continue;
+    if (own->second != request) continue;
     deadlines_.erase(own);
     break;
   }
-  open_.erase(&request);
+  open_.erase(request);
   untold_ += 1;
   return true;
 }
@@ -98,7 +98,7 @@ void Batcher::fail(Lock& lock, const Requests& requests, const RequestError& err
 
 bool Batcher::cancel(const std::shared_ptr<BatchRequest>& request) {
   Lock lock(mutex_);
-  if (open_.count(request.get()) == 0 || !finish(*request, Outcome::cancelled)) return false;
+  if (open_.count(request) == 0 || !finish(request, Outcome::cancelled)) return false;
   fail(lock, {request}, RequestError(Outcome::cancelled, "the request was cancelled"));
   return true;
 }
@@ -110,8 +110,8 @@ void Batcher::watch() {
     const BatchTime now = BatchClock::now();
     Requests late;
     while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      late.push_back(open_.at(deadlines_.begin()->second));
-      finish(*late.back(), Outcome::timed_out);
+      late.push_back(deadlines_.begin()->second);
+      finish(late.back(), Outcome::timed_out);
     }
     if (!late.empty()) {
       fail(lock, late, RequestError(Outcome::timed_out, "the request's deadline has passed"));
@@ -162,7 +162,8 @@ void Batcher::compute(Lock& lock, const Batch& batch) {
     BatchRequest& request = *slice.request;
     request.computed += slice.count;
     if (!error && request.computed < request.images) continue;
-    if (finish(request, error ? Outcome::failed : Outcome::ok)) ended.push_back(slice.request);
+    if (finish(slice.request, error ? Outcome::failed : Outcome::ok))
+      ended.push_back(slice.request);
   }
   lock.unlock();
   for (const auto& request : ended) {
@@ -259,10 +260,10 @@ void Batcher::stop() {
     Lock lock(mutex_);
     close();
     Requests waiting;
-    for (const auto& [key, request] : open_) {
+    for (const auto& request : open_) {
       if (request->is_waiting && request->taken == 0) waiting.push_back(request);
     }
-    for (const auto& request : waiting) finish(*request, Outcome::cancelled);
+    for (const auto& request : waiting) finish(request, Outcome::cancelled);
     if (!waiting.empty())
       fail(lock, waiting, RequestError(Outcome::cancelled, "the service was stopped"));
     if (is_own_thread()) return;

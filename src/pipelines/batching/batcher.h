@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -60,7 +61,7 @@ class Batcher {
   void run_work(Lock& lock);
   /// Ends a request; called with the lock held. False: another thread has ended it. Otherwise the
   /// caller informs the request, and then calls told().
-  bool finish(BatchRequest& request, Outcome outcome);
+  bool finish(const std::shared_ptr<BatchRequest>& request, Outcome outcome);
   void fail(Lock& lock, const Requests& requests, const RequestError& error);
   void reject(Outcome outcome, const std::string& why);
   void close();
@@ -74,8 +75,8 @@ class Batcher {
   std::condition_variable work_, room_, deadline_, told_;
   BatchQueue queue_;  // guarded by mutex_, as all that follows
   BatchingFigures figures_;
-  std::map<const BatchRequest*, std::shared_ptr<BatchRequest>> open_;
-  std::multimap<BatchTime, BatchRequest*> deadlines_;  // of those
+  std::set<std::shared_ptr<BatchRequest>> open_;
+  std::multimap<BatchTime, std::shared_ptr<BatchRequest>> deadlines_;  // of those
   std::vector<Between*> between_;
   int64_t waiting_for_room_ = 0, untold_ = 0;
   bool is_closed_ = false, ends_ = false;
