@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include <cytra/base/error.h>
-#include <cytra/inference/result.h>
-#include <cytra/inference/subject.h>
+#include <cytra/inference/outputs/result.h>
+#include <cytra/inference/predictor/subject.h>
 #include <cytra/pipelines/job/inputs.h>
 #include <cytra/pipelines/job/names.h>
 

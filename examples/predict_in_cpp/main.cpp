@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <cytra/base/error.h>
-#include <cytra/inference/predictor.h>
+#include <cytra/inference/predictor/predictor.h>
 #include <cytra/io/reader.h>
 #include <cytra/io/writer.h>
 

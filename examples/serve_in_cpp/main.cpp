@@ -6,7 +6,7 @@
 
 #include <ATen/ATen.h>
 #include <cytra/base/error.h>
-#include <cytra/inference/predictor.h>
+#include <cytra/inference/predictor/predictor.h>
 #include <cytra/pipelines/batching/batching_service.h>
 
 using namespace cytra;

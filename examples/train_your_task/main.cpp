@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 #include <cytra/base/error.h>
 #include <cytra/config/registry.h>
-#include <cytra/data/array_datamodule.h>
-#include <cytra/data/loader.h>
+#include <cytra/data/datamodules/array_datamodule.h>
+#include <cytra/data/loader/loader.h>
 #include <cytra/nn/model.h>
 #include <cytra/training/optimizer.h>
 #include <cytra/training/scheduler.h>

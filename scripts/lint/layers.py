@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks who includes whom in src/, where third-party headers live, how long files are, what sources are named, and
+"""Checks who includes whom in src/, where third-party headers live, how long files and functions are, what sources are named, and
 how doc comments begin.
 
 layers.py [ROOT]     prints `file:line: message` for every finding; exit 1 when there is one
@@ -31,6 +31,7 @@ HOMES = [
      r"|ATen/cudnn/)", r"src/[^/]+/cuda/", "src/*/cuda/"),
     (r"torch/torch\.h$", r".*\.(cpp|cu)$", ".cpp files: name the headers you need"),
 ]
+LONGEST_FUNCTION = 80
 LIMITS = {".h": 150, ".cuh": 150, ".cpp": 400, ".cu": 400}
 INCLUDE = re.compile(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 COMMENT = re.compile(r"\s*///")
@@ -69,7 +70,7 @@ def layer_message(folder, header):
 
 
 def read_allowed(path):
-    """allow.txt: `path lines reason` per file that may be longer, up to that many lines."""
+    """allow.txt: `path lines reason` per file, or `path:function lines reason`, that may be longer, up to that many lines."""
     allowed, findings = {}, []
     for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
         if not line.strip() or line.startswith("#"):
@@ -113,6 +114,26 @@ def name_findings(root):
                        f"`// Part of {header}: what is in here.`")
 
 
+NO_FUNCTION = re.compile(r" *(namespace|class|struct|enum|union|extern|template <.*> (class|struct)|\}|if |for |while |switch |do |else|try|\[)|.*=")
+
+
+def function_findings(name, lines, allowed, used):
+    """A function has at most 80 lines, from its first to the brace that ends it."""
+    for end, line in enumerate(lines):
+        if not re.fullmatch(r" {0,4}\}", line):
+            continue
+        deeper, first = line[:-1] + " ", end - 1
+        while first > 0 and (not lines[first].strip() or lines[first][0] == "#" or lines[first].startswith(deeper)):
+            first -= 1
+        count, head = end - first + 1, re.search(r"([\w:~]+)\(", lines[first])
+        if count <= LONGEST_FUNCTION or not head or NO_FUNCTION.match(lines[first]):
+            continue
+        key = f"{name}:{head[1]}"
+        used.add(key)
+        if count > allowed.get(key, (LONGEST_FUNCTION, 0))[0]:
+            yield f"{name}:{first + 1}: {head[1]}() has {count} lines, at most {allowed.get(key, (LONGEST_FUNCTION, 0))[0]} are allowed"
+
+
 def circle_findings(root):
     """Folders of a layer never include each other in a circle; a folder and one below it may, and cuda/ is with what it computes."""
     includes = {}  # (folder, folder that it includes): where
@@ -134,6 +155,7 @@ def circle_findings(root):
 
 def check(root, allow_path):
     allowed, findings = read_allowed(allow_path)
+    used = set()  # exceptions of functions
     list_path = root / "cmake/installed_headers.txt"
     installed = list_path.read_text().split()
     findings += [f"{list_path.name}:{number}: no header src/{name}" for number, name in enumerate(installed, 1)
@@ -149,6 +171,7 @@ def check(root, allow_path):
             findings.append(f"{name}:1: {len(lines)} lines: the first one says in a comment which idea they have")
         elif len(lines) <= limit and name in allowed:
             findings.append(f"{allow_path.name}:{allowed[name][1]}: {name} no longer needs its exception")
+        findings += function_findings(name, lines, allowed, used)
         findings += [f"{name}:{number}: a comment begins with what it describes, or a verb"
                      for number, line in enumerate(lines, 1)
                      if NO_SUBJECT.match(line) and not (number > 1 and COMMENT.match(lines[number - 2]))]
@@ -180,7 +203,9 @@ def check(root, allow_path):
     findings += name_findings(root)
     findings += circle_findings(root)
     findings += [f"{allow_path.name}:{number}: no file {name}"
-                 for name, (_, number) in allowed.items() if not (root / name).exists()]
+                 for name, (_, number) in allowed.items() if ":" not in name and not (root / name).exists()]
+    findings += [f"{allow_path.name}:{number}: {name}() no longer needs its exception"
+                 for name, (_, number) in allowed.items() if ":" in name and name not in used]
     return findings
 
 
@@ -241,6 +266,9 @@ def self_test():
         "src/ops/part.cpp": ("// Part of ops/box.h: how boxes grow.\n" + in_space("void grow(Box& box) {\n}\n"), ""),
         "src/ops/idle.cpp": ("// Part of ops/box.h: nothing.\n", "implements nothing"),
         "src/ops/astray.cpp": ("// Part of ops/bag.h: how it closes.\n", "no header src/ops/bag.h"),
+        "src/nn/deep.cpp": ("void deep(int a,\n          int b) {\n" + "  a += b;\n" * 78 + "}\n", "deep.cpp:1: deep() has 81 lines"),
+        "src/nn/told.cpp": ("int told() {\n" + "  ++a;\n\n" * 40 + "}\n", ""),
+        "src/nn/list.cpp": ("int list[] = {\n" + "  1,\n" * 99 + "}\n", ""),
         "src/io/a/up.h": ('#include "io/b/down.h"\n', "io/a and io/b are in a circle"),
         "src/io/b/down.h": ('#include "io/a/up.h"\n#include "io/b/c/low.h"\n', "io/b and io/a are in a circle"),
         "src/io/b/c/low.h": ('#include "io/b/down.h"\n#include "io/d/end.h"\n', ""),
@@ -257,14 +285,14 @@ def self_test():
         (root / "cmake/installed_headers.txt").write_text("nn/public.h\nnn/missing.h\n")
         allow = root / "allow.txt"
         allow.write_text("# why\n" + "".join(f"src/nn/{name}.cpp 450 a table\n" for name in ("excused", "untold", "grown", "short"))
-                         + "src/nn/gone.cpp 450 a table\nbad\n")
+                         + "src/nn/told.cpp:told 82 a table\nsrc/nn/deep.cpp:gone 82 a table\nsrc/nn/gone.cpp 450 a table\nbad\n")
         findings = check(root, allow)
     wrong = []
     for name, (_, words) in files.items():
         mine = [f for f in findings if f.startswith(name + ":") or f" {name} " in f]
         if (len(mine) != 1 or words not in mine[0]) if words else mine:
             wrong.append(f"{name}: expected {words or 'nothing'!r}, found {mine}")
-    expected = sum(1 for _, words in files.values() if words) + 3  # and gone.cpp, `bad` and missing.h
+    expected = sum(1 for _, words in files.values() if words) + 4  # and gone.cpp, gone(), `bad` and missing.h
     if len(findings) != expected:
         wrong.append(f"{len(findings)} findings, {expected} expected: {findings}")
     return wrong

@@ -255,6 +255,16 @@ Node Trials::value(const std::string& key) const {
   }
 }
 
+/// The share of images that are not found in the cache: those that do not fit miss in every epoch,
+/// the others in the first only.
+static double miss_share_of(const Loaders& loaders, double kept_bytes, int64_t images) {
+  if (!loaders.cache) return 1;
+  const data::CacheManager::Stats cache = loaders.cache->stats();
+  if (!cache.is_full) return 0;
+  const double kept = static_cast<double>(cache.ram_bytes) / kept_bytes;
+  return kept_bytes > 0 ? std::max(0.0, 1 - kept / static_cast<double>(images)) : 1;
+}
+
 Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
   const Quiet quiet;
   cli::Run run;
@@ -323,15 +333,8 @@ Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
   }
   const data::DataLoaderSpec spec = loader_spec(setup, data::Split::train);
   facts.transforms = time_transforms(spec, facts.kept_bytes);
-  const data::CacheManager::Stats cache =
-      loaders.cache ? loaders.cache->stats() : data::CacheManager::Stats{};
-  // Images that do not fit into the cache miss in every epoch, the others in the first only.
   facts.ram_cache_gb = loaders.options.ram_cache_gb;
-  facts.miss_share = loaders.cache && !cache.is_full ? 0 : 1;
-  if (cache.is_full && facts.kept_bytes > 0) {
-    const double kept = static_cast<double>(cache.ram_bytes) / facts.kept_bytes;
-    facts.miss_share = std::max(0.0, 1 - kept / static_cast<double>(facts.images));
-  }
+  facts.miss_share = miss_share_of(loaders, facts.kept_bytes, facts.images);
   facts.lazy_key = lazy_key(run.config);
   facts.detects_anomaly = config.trainer.detect_anomaly;
   facts.log_every_n_steps = loggers.empty() ? INT64_MAX : config.trainer.log_every_n_steps;

@@ -195,6 +195,46 @@ Conclusion train_and_conclude(training::Trainer& trainer,
   return conclusion;
 }
 
+/// The configuration with which a checkpoint goes on. Throws: ConfigError for another task.
+TrainConfig resumed_config(cli::Run& run, const std::string& checkpoint) {
+  const Node before = nn::checkpoint_config(checkpoint).at("task");
+  expect_same_task(
+      before, config::keep_environment(run.config, run.composed).at("task"), checkpoint);
+  tasks::keep_decoders(*run.config.find("task"), before);
+  return read_config(run);
+}
+
+/// Warns of targets that a training can't use as they are. Throws: DataError where none can be.
+void warn_of_targets(const Setup& setup) {
+  constexpr int64_t kCheckedImages = 8;  // images of a split
+  for (const std::string& problem : check_targets(setup, kCheckedImages, /*may_end=*/true))
+    log::warn("{}", problem);
+}
+
+/// What the training images are. Throws: ConfigError where a training that goes on has others.
+Node expect_same_images(const TrainConfig& config,
+                        const Loaders& loaders,
+                        const Node& kept_config,
+                        const std::string& checkpoint,
+                        bool is_resumed) {
+  const Node* const path = config.data.find_direct("path");
+  Node identity = training::identity_of(path == nullptr ? "" : path->string, loaders.train.items());
+  if (!is_resumed) return identity;
+  const std::string asked = config.checkpoint.ckpt_path.value_or("");
+  training::expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
+  return identity;
+}
+
+/// Whether no image of the validation is trained on.
+bool are_held_out(const Loaders& loaders) {
+  std::set<std::string> learned;
+  for (const data::Sample& sample : loaders.train.items()) learned.insert(sample.id);
+  const auto& valid = loaders.valid.items();
+  return std::none_of(valid.begin(), valid.end(), [&](const data::Sample& sample) {
+    return learned.count(sample.id) > 0;
+  });
+}
+
 int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   const Stopwatch stopwatch;
   training::Processes& processes = self.processes;
@@ -210,34 +250,18 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   }
   const std::string &folder = common.folder, &checkpoint = common.checkpoint;
   const bool is_resumed = !checkpoint.empty() && !config.checkpoint.weights_only.value_or(false);
-  if (is_first && is_resumed) {
-    const Node before = nn::checkpoint_config(checkpoint).at("task");
-    expect_same_task(
-        before, config::keep_environment(run.config, run.composed).at("task"), checkpoint);
-    tasks::keep_decoders(*run.config.find("task"), before);
-    config = read_config(run);
-  }
+  if (is_first && is_resumed) config = resumed_config(run, checkpoint);
   if (processes.is_alone() && !is_resumed)
     config = with_profile_that_holds(run, std::move(config), self.device);
   if (processes.is_alone()) config = tuned(std::move(config), self.device);
   const Setup setup(config, self.device, processes.place(), is_resumed ? "" : checkpoint);
-  constexpr int64_t kCheckedImages = 8;  // images of a split
-  if (is_first && !is_resumed) {
-    for (const std::string& problem : check_targets(setup, kCheckedImages, /*may_end=*/true))
-      log::warn("{}", problem);
-  }
+  if (is_first && !is_resumed) warn_of_targets(setup);
   spinner.emplace("preparing the training");
   Loaders loaders(config, setup, is_resumed ? checkpoint : "");
   std::optional<RunLock> lock;
   Node kept_config = config::keep_environment(run.config, run.composed);
   if (is_first) {
-    const Node* const path = config.data.find_direct("path");
-    const Node identity =
-        training::identity_of(path == nullptr ? "" : path->string, loaders.train.items());
-    if (is_resumed) {
-      const std::string asked = config.checkpoint.ckpt_path.value_or("");
-      training::expect_same_training(checkpoint, identity, kept_config, asked == checkpoint);
-    }
+    const Node identity = expect_same_images(config, loaders, kept_config, checkpoint, is_resumed);
     common.folder = make_with_start([&] { return open_run_folder(run); });
     lock.emplace(folder);
     config = final_config(run, setup, loaders);
@@ -271,20 +295,14 @@ int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {
   const Conclusion conclusion = train_and_conclude(trainer, loaders, loggers, config, self, folder);
   processes.finish();
   if (is_first) {
-    const auto &trained = loaders.train.items(), &valid = loaders.valid.items();
-    std::set<std::string> learned;
-    for (const data::Sample& sample : trained) learned.insert(sample.id);
-    const bool are_held_out =
-        std::none_of(valid.begin(), valid.end(), [&](const data::Sample& sample) {
-          return learned.count(sample.id) > 0;
-        });
+    const auto& valid = loaders.valid.items();
     report(run,
            config,
            *setup.task,
            state,
            conclusion.tested,
-           valid.empty() ? trained : valid,
-           are_held_out,
+           valid.empty() ? loaders.train.items() : valid,
+           are_held_out(loaders),
            folder,
            stopwatch.seconds());
     if (is_resumed && state.step == first_step && conclusion.signal == 0) {

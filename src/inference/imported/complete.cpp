@@ -100,14 +100,25 @@ Sides usual_window(const Sides& divisor) {
   return window;
 }
 
-}  // namespace
+/// Runs a foreign network, whose failures name its file and the windows.
+auto naming_failures(const std::string& path, decltype(ImportedModel::forward) forward) {
+  return [path, run = std::move(forward)](const at::Tensor& windows) {
+    try {
+      return run(windows);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (device::is_out_of_memory(error)) throw;
+      throw DataError(fmt::format("{}: it fails for windows of ({}): {}",
+                                  path,
+                                  fmt::join(windows.sizes(), ","),
+                                  nn::brief(error)));
+    }
+  };
+}
 
-LoadedModel complete(const std::string& path,
-                     ImportedModel imported,
-                     const std::optional<std::string>& config) {
-  LoadedModel model;
-  model.path = path;
-  model.config = config ? config::load_run_config(*config, true) : std::move(imported.config);
+/// Finds what images the model takes. Throws: ConfigError, DataError where nothing says it rightly.
+void take_channels(LoadedModel& model, const ImportedModel& imported) {
   model.in_channels = model.config.get<int64_t>("task.model.in_channels", imported.in_channels);
   model.spatial_dims = model.config.get<int64_t>("task.model.spatial_dims", imported.spatial_dims);
   for (const auto& [key, value] : {std::pair("in_channels", model.in_channels),
@@ -116,7 +127,7 @@ LoadedModel complete(const std::string& path,
     throw ConfigError(
         fmt::format("{}: it does not say its {}: set task.model.{} in a YAML file, "
                     "and checkpoint.config to that",
-                    path,
+                    model.path,
                     key,
                     key));
   }
@@ -124,7 +135,7 @@ LoadedModel complete(const std::string& path,
     throw DataError(
         fmt::format("{}: it works in {} dimensions, expected 2 or 3 "
                     "(task.model.spatial_dims in checkpoint.config)",
-                    path,
+                    model.path,
                     model.spatial_dims));
   }
   constexpr int64_t kMostChannels = 65536;
@@ -132,10 +143,21 @@ LoadedModel complete(const std::string& path,
     throw DataError(
         fmt::format("{}: it says that it takes images of {} channels, expected {} at "
                     "most (task.model.in_channels in checkpoint.config)",
-                    path,
+                    model.path,
                     model.in_channels,
                     kMostChannels));
   }
+}
+
+}  // namespace
+
+LoadedModel complete(const std::string& path,
+                     ImportedModel imported,
+                     const std::optional<std::string>& config) {
+  LoadedModel model;
+  model.path = path;
+  model.config = config ? config::load_run_config(*config, true) : std::move(imported.config);
+  take_channels(model, imported);
   const auto dims = static_cast<std::size_t>(model.spatial_dims);
   Trial trial(imported.forward, model.in_channels);
   const auto fits = [&](const Sides& sides) { return trial.fits(sides); };
@@ -191,19 +213,7 @@ LoadedModel complete(const std::string& path,
   model.torchscript = std::move(imported.torchscript);
   model.onnx = std::move(imported.onnx);
   model.place = std::move(imported.place);
-  model.forward = [path, run = std::move(imported.forward)](const at::Tensor& windows) {
-    try {
-      return run(windows);
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      if (device::is_out_of_memory(error)) throw;
-      throw DataError(fmt::format("{}: it fails for windows of ({}): {}",
-                                  path,
-                                  fmt::join(windows.sizes(), ","),
-                                  nn::brief(error)));
-    }
-  };
+  model.forward = naming_failures(path, std::move(imported.forward));
   return model;
 }
 

@@ -82,6 +82,57 @@ Node turned_back(const Node& values, const std::vector<int64_t>& order) {
   return turned;
 }
 
+/// The program that read the images of the training. Throws: ConfigError for others than nnU-Net's.
+std::string reader_of(const Node& plans, const std::string& plans_file) {
+  const auto reader = plans.get<std::string>("image_reader_writer", "SimpleITKIO");
+  const std::vector<std::string> readers{"SimpleITKIO",
+                                         "SimpleITKIOWithReorient",
+                                         "NibabelIO",
+                                         "NibabelIOWithReorient",
+                                         "NaturalImage2DIO",
+                                         "Tiff3DIO"};
+  if (std::find(readers.begin(), readers.end(), reader) != readers.end()) return reader;
+  throw ConfigError(fmt::format("{}: image_reader_writer: '{}', expected {}",
+                                plans_file,
+                                printable(reader),
+                                join(readers, ", ")));
+}
+
+/// What is done to an image before the network gets it: reading, a turn, nnU-Net's preprocessing.
+Node steps_of(const Node& plans,
+              const Node& configuration,
+              const std::string& reader,
+              Node spacing) {
+  Node load = Node::make_map();
+  load.set("_target_", Node::make_string("LoadImaged"));
+  load.set("keys", Node::make_list(std::vector<std::string>{"raw", "seg"}));
+  load.set("spatial_dims", Node::make_integer(reader == "NaturalImage2DIO" ? 2 : 3));
+  std::vector<Node> steps{std::move(load)};
+  if (ends_with(reader, "WithReorient")) {
+    Node orientation = Node::make_map();
+    orientation.set("_target_", Node::make_string("Orientationd"));
+    orientation.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
+    orientation.set("axcodes", Node::make_string("RAS"));
+    steps.push_back(std::move(orientation));
+  }
+  Node process = Node::make_map();
+  process.set("_target_", Node::make_string("NnunetPreprocessingd"));
+  process.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
+  for (const char* key : {"normalization_schemes",
+                          "use_mask_for_norm",
+                          "resampling_fn_data",
+                          "resampling_fn_data_kwargs"})
+    process.set(key, configuration.at(key));
+  for (const char* key : {"foreground_intensity_properties_per_channel",
+                          "foreground_intensity_properties_by_modality"}) {
+    if (const Node* found = plans.find_direct(key))
+      process.set("foreground_intensity_properties_per_channel", *found);
+  }
+  process.set("spacing", std::move(spacing));
+  steps.push_back(std::move(process));
+  return Node::make_list(std::move(steps));
+}
+
 }  // namespace
 
 std::vector<std::string> nnunet_checkpoints(const std::string& folder) {
@@ -124,19 +175,7 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   const bool is_planar = model.get<int64_t>("spatial_dims") == 2;
 
   NnunetModelFile file;
-  const auto reader = plans.get<std::string>("image_reader_writer", "SimpleITKIO");
-  const std::vector<std::string> readers{"SimpleITKIO",
-                                         "SimpleITKIOWithReorient",
-                                         "NibabelIO",
-                                         "NibabelIOWithReorient",
-                                         "NaturalImage2DIO",
-                                         "Tiff3DIO"};
-  if (std::find(readers.begin(), readers.end(), reader) == readers.end()) {
-    throw ConfigError(fmt::format("{}: image_reader_writer: '{}', expected {}",
-                                  plans_file,
-                                  printable(reader),
-                                  join(readers, ", ")));
-  }
+  const std::string reader = reader_of(plans, plans_file);
   const bool are_planes = reader == "NaturalImage2DIO";
   auto order = plans.get<std::vector<int64_t>>("transpose_forward", {0, 1, 2});
   std::vector<int64_t> sorted = order;
@@ -167,35 +206,8 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
     spacing = Node::make_list();
   }
 
-  Node process = Node::make_map();
-  process.set("_target_", Node::make_string("NnunetPreprocessingd"));
-  process.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
-  for (const char* key : {"normalization_schemes",
-                          "use_mask_for_norm",
-                          "resampling_fn_data",
-                          "resampling_fn_data_kwargs"})
-    process.set(key, configuration.at(key));
-  for (const char* key : {"foreground_intensity_properties_per_channel",
-                          "foreground_intensity_properties_by_modality"}) {
-    if (const Node* found = plans.find_direct(key))
-      process.set("foreground_intensity_properties_per_channel", *found);
-  }
-  process.set("spacing", std::move(spacing));
-  Node load = Node::make_map();
-  load.set("_target_", Node::make_string("LoadImaged"));
-  load.set("keys", Node::make_list(std::vector<std::string>{"raw", "seg"}));
-  load.set("spatial_dims", Node::make_integer(are_planes ? 2 : 3));
   Node transforms = Node::make_map(), data = Node::make_map(), task = Node::make_map();
-  std::vector<Node> steps{std::move(load)};
-  if (ends_with(reader, "WithReorient")) {
-    Node orientation = Node::make_map();
-    orientation.set("_target_", Node::make_string("Orientationd"));
-    orientation.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
-    orientation.set("axcodes", Node::make_string("RAS"));
-    steps.push_back(std::move(orientation));
-  }
-  steps.push_back(std::move(process));
-  transforms.set("valid", Node::make_list(std::move(steps)));
+  transforms.set("valid", steps_of(plans, configuration, reader, std::move(spacing)));
   data.set("transforms", std::move(transforms));
   task.set("x_key", Node::make_string("raw"));
   task.set("y_key", Node::make_string("seg"));
