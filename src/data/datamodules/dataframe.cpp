@@ -263,7 +263,8 @@ class DataframeDatamodule final : public DataModule, public Parted {
   /// The samples of a split from one file: the rows chosen by split_column; all rows to predict;
   /// with folds, all except those of test.
   std::vector<Sample> of_file(Split split) const {
-    const Manifest manifest = open(options_.path, split);
+    // The folds of train and valid are parts of one list: no row may be left out of one alone.
+    const Manifest manifest = open(options_.path, is_of_fold(split) ? Split::train : split);
     const bool is_whole = is_of_fold(split) && !options_.split_column;
     if (split == Split::predict || options_.just_inference || is_whole) return manifest.samples();
     if (!options_.split_column) {

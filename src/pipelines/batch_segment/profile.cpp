@@ -47,7 +47,10 @@ BoxBatch profile_batch(PromptedSegmenter& segmenter,
     if (usage.gpu) batch.device_percent = usage.gpu->percent;
     batch.memory =
         device::has_own_memory(device) ? device::peak_memory(device) : usage.resident_bytes;
-    batch.device_memory = batch.memory + device::free_memory(device);
+    // What is in use now and what is free make the whole: the peak is over, and free again.
+    const int64_t used =
+        device::has_own_memory(device) ? device::used_memory(device) : usage.resident_bytes;
+    batch.device_memory = used + device::free_memory(device);
     return true;
   });
   if (batch.is_out_of_memory) {

@@ -85,6 +85,22 @@ TEST(Folds, OfAStratifiedTableHaveEachWordAlike) {
             std::string::npos);
 }
 
+TEST(Folds, RowsThatTrainingAloneTakesStayInOneFold) {
+  const test::TmpDir dir;
+  std::string rows = "raw,seg\n";
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = std::to_string(i) + ".tif";
+    touch(dir / name);
+    rows += name + (i % 4 == 0 ? ",\n" : "," + name + "\n");
+  }
+  touch(dir / "all.csv", rows);
+  expect_partition(
+      "_target_: DataframeDatamodule, columns: [raw, seg], on_error: skip, transforms: {train: "
+      "[{_target_: RemoveNaNKeysd}], valid: []}, path: '" +
+          (dir / "all.csv") + "'",
+      20);
+}
+
 TEST(Folds, FoldersAreParted) {
   const test::TmpDir dir;
   for (const char* name : {"a", "b", "c", "d", "e"}) {

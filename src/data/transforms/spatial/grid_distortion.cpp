@@ -15,8 +15,24 @@ namespace {
 constexpr const char* kCells = "cells per spatial dimension, one or one per dimension";
 using Steps = std::vector<std::vector<double>>;
 
-struct GridDistortiond : SampleOptions {
-  GridDistortiond() : SampleOptions("border") {}
+/// Distorts each image in cells of its own size, as the source does.
+struct DistortOptions : SampleOptions {
+  DistortOptions() : SampleOptions("border") {}
+  void distort(Sample& sample, const std::vector<int64_t>& cells, const Steps& steps) const {
+    at::Tensor grid;
+    for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry&) {
+      const std::vector<int64_t> size = image.sizes().slice(1).vec();
+      if (size.size() != steps.size())
+        throw DataError(
+            fmt::format("{} spatial dimensions, the first key has {}", size.size(), steps.size()));
+      if (!grid.defined() || grid.sizes().slice(1) != at::IntArrayRef(size))
+        grid = distort_cells(size, cells, steps);
+      return sample_grid(image, grid, of_key(mode, key), of_key(padding_mode, key), at::kDouble);
+    });
+  }
+};
+
+struct GridDistortiond : DistortOptions {
   std::vector<int64_t> num_cells;
   Steps distort_steps;
   template <class V>
@@ -51,13 +67,12 @@ struct GridDistortiond : SampleOptions {
                       size.size()));
     }
     const auto cells = per_dim("GridDistortiond: num_cells", num_cells, size.size());
-    sample_all(sample, distort_cells(size, cells, distort_steps), at::kDouble);
+    distort(sample, cells, distort_steps);
   }
 };
 CYTRA_REGISTER(Transform, PerSample<GridDistortiond>, "GridDistortiond");
 
-struct RandGridDistortiond : SampleOptions {
-  RandGridDistortiond() : SampleOptions("border") {}
+struct RandGridDistortiond : DistortOptions {
   std::vector<int64_t> num_cells{5};
   double prob = 0.1;
   std::vector<double> distort_limit{-0.03, 0.03};
@@ -88,7 +103,7 @@ struct RandGridDistortiond : SampleOptions {
       for (double& factor : factors) ++factor;
       steps.push_back(std::move(factors));
     }
-    sample_all(sample, distort_cells(size, cells, steps), at::kDouble);
+    distort(sample, cells, steps);
   }
 };
 CYTRA_REGISTER(Transform, PerSample<RandGridDistortiond>, "RandGridDistortiond");

@@ -15,6 +15,7 @@
 #include "tests/data/make_transform.h"
 #include "tests/data/monai_affine.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace cytra {
 namespace {
@@ -406,6 +407,31 @@ TEST(ElasticTransforms, MoveAsFarAsTheySay) {
   moments = Moments(moved);
   EXPECT_NEAR(moments.mean, 0, 4 * moments.deviation / std::sqrt(kDraws));
   EXPECT_NEAR(moments.deviation, 4 * std::sqrt(squares * squares * squares / 3), 0.05);
+}
+
+TEST(GridDistortiond, EachKeyHasCellsOfItsOwnSize) {
+  const auto transform = make_transform(
+      "{_target_: GridDistortiond, keys: [image, label], num_cells: 2, distort_steps: [[1.5, 1, "
+      "1], "
+      "[0.8, 1, 1]]}");
+  data::Sample both, alone;
+  both.tensors["image"] = at::arange(256, at::kFloat).view({1, 16, 16});
+  both.tensors["label"] = alone.tensors["label"] = at::arange(64, at::kFloat).view({1, 8, 8});
+  Rng rng(0);
+  transform->apply(both, rng);
+  EXPECT_EQ(both.at("label").sizes(), (std::vector<int64_t>{1, 8, 8}));
+  make_transform(
+      "{_target_: GridDistortiond, keys: label, num_cells: 2, distort_steps: [[1.5, 1, 1], [0.8, "
+      "1, "
+      "1]]}")
+      ->apply(alone, rng);
+  EXPECT_TRUE(both.at("label").equal(alone.at("label")));
+  EXPECT_NE(
+      message_of<ConfigError>([] {
+        make_transform(
+            "{_target_: GridDistortiond, keys: image, num_cells: [], distort_steps: [[1, 1]]}");
+      }).find("num_cells"),
+      std::string::npos);
 }
 
 TEST(RandGridDistortiond, DrawsItsSteps) {
