@@ -25,11 +25,10 @@ struct CheckpointOptions {
   void visit(V& v) {
     v("ckpt_path",
       ckpt_path,
-      "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2, ONNX, or a folder "
-      "or "
-      "archive of bioimage.io, MONAI's bundles or nnU-Net; with `config` also weights of PyTorch "
-      "or safetensors; for a list, or a "
-      "pattern such as folds/*/best.ckpt, the outputs are averaged",
+      "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2, ONNX, OpenVINO's "
+      ".xml, or a folder or archive of bioimage.io, MONAI's bundles or nnU-Net; with `config` also "
+      "weights of PyTorch or safetensors; for a list, or a pattern such as folds/*/best.ckpt, the "
+      "outputs are averaged",
       config::required);
     v("config",
       config,
