@@ -132,12 +132,14 @@ void predict_all(const Work& work,
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     std::vector<std::pair<data::Sample, std::string>> parts;
     tally.attempt(inputs[i].id, Tally::Phase::reading, ends_on_error, [&] {
-      const std::vector<data::Sample> scenes = pipelines::scenes_of(inputs[i], work.predictor);
+      const std::vector<data::Sample> scenes =
+          pipelines::scenes_of(inputs[i], key, pipelines::parts_to_take(work.predictor));
       for (const data::Sample& scene : scenes) {
         const std::string stem = scenes.size() == 1
                                      ? stems[i]
                                      : names.scene(stems[i], scene.sources.at(key).selection.scene);
-        const pipelines::Frames frames = pipelines::frames_of(scene, work.predictor);
+        const pipelines::Frames frames =
+            pipelines::frames_of(scene, key, pipelines::parts_to_take(work.predictor));
         for (std::size_t f = 0; f < frames.size(); ++f)
           parts.emplace_back(
               frames[f], frames.size() == 1 ? stem : names.frame(stem, static_cast<int64_t>(f)));

@@ -92,7 +92,7 @@ TEST_F(DetectionPrograms, AnImageWhoseOutputIsNotFiniteIsLeftOut) {
   for (const std::string batch : {"1", "2"}) {
     const Outcome outcome = predict("finite_" + batch, images + "data.batch_size=" + batch);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
-    EXPECT_NE(outcome.err.find("1 of 2 images searched"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("1 of 2 images predicted"), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.out.find("failed: " + at("finite/b.ome.tif")), std::string::npos)
         << outcome.out;
     EXPECT_TRUE(std::filesystem::exists(at("finite_" + batch + "/detections.csv")));
@@ -132,14 +132,13 @@ TEST_F(DetectionPrograms, AKilledRunGoesOn) {
   std::filesystem::remove(at("killed/detections.csv"));
   const Outcome resumed = predict("killed", data + " --resume");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_NE(resumed.err.find("2 of 2 images searched, 1 of them before"), std::string::npos)
-      << resumed.err;
+  EXPECT_NE(resumed.err.find("2 of 2 images predicted in"), std::string::npos) << resumed.err;
+  EXPECT_NE(resumed.err.find(", 1 of them before"), std::string::npos) << resumed.err;
   EXPECT_EQ(read_file(at("killed/detections.csv")), csv);
   EXPECT_EQ(read_file(at("killed/detections.json")), coco);
   std::filesystem::remove(at("killed/test_0001_raw_overlay.png"));
   const Outcome again = predict("killed", data + " --resume");
-  EXPECT_NE(again.err.find("2 of 2 images searched, 1 of them before"), std::string::npos)
-      << again.err;
+  EXPECT_NE(again.err.find(", 1 of them before"), std::string::npos) << again.err;
   EXPECT_TRUE(std::filesystem::exists(at("killed/test_0001_raw_overlay.png")));
   const Outcome other = predict("killed", data + " --resume inference_args.roi_size=32");
   EXPECT_EQ(other.err.find("of them before"), std::string::npos) << "other settings: " << other.err;
@@ -157,13 +156,33 @@ TEST_F(DetectionPrograms, ACutIsTold) {
   EXPECT_EQ(whole.err.find("predict.max_detections"), std::string::npos) << whole.err;
 }
 
+TEST_F(DetectionPrograms, ProcessesShareTheImages) {
+  const std::string data = "predict.threshold=0 'data.path=" + at("samples/test.csv") + "' ";
+  ASSERT_EQ(predict("one", data).code, 0);
+  const Outcome two =
+      predict("two", data + "trainer.devices=3 'predict.prometheus=" + at("f.prom") + "'");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(two.err.find("2 of 2 images predicted"), std::string::npos) << two.err;
+  for (const char* table : {"/detections.csv", "/detections.json"})
+    EXPECT_EQ(read_file(at("two") + table), read_file(at("one") + table));
+  EXPECT_NE(read_file(at("f.prom")).find("cytra_stage_items_total"), std::string::npos);
+  std::filesystem::remove(at("two/test_0001_raw_overlay.png"));
+  const Outcome again = predict("two", data + "trainer.devices=2 --resume");
+  EXPECT_NE(again.err.find(", 1 of them before"), std::string::npos) << again.err;
+  EXPECT_EQ(read_file(at("two/detections.csv")), read_file(at("one/detections.csv")));
+  const Outcome plan = predict("none", data + "--dry-run");
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  EXPECT_NE(plan.out.find("seconds: "), std::string::npos) << plan.out;
+  EXPECT_FALSE(std::filesystem::exists(at("none")));
+}
+
 TEST_F(DetectionPrograms, OptionsOfOtherTasksAreRefused) {
   for (const std::string key : {"data.with_target=true",
                                 "performance.quantization=int8",
                                 "predict.save=entropy",
                                 "predict.temperature=2",
                                 "predict.max_memory_mb=500",
-                                "predict.profiler=memory",
+                                "predict.frames=together",
                                 "tta.mirror_axes=[0]"}) {
     const Outcome outcome = predict("refused", key + " 'data.path=" + at("samples/test.csv") + "'");
     EXPECT_EQ(outcome.code, 2);

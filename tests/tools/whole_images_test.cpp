@@ -137,6 +137,20 @@ TEST_F(WholeImages, PredictGoesOn) {
   EXPECT_EQ(read_file(at("resumed/predictions.csv")), read_file(at("whole/predictions.csv")));
   EXPECT_TRUE(fs::exists(at("resumed/0_saliency.png")));
   EXPECT_FALSE(fs::exists(at("whole/0_saliency.png")));
+  const Outcome direct =
+      predict("folders", "resumed", all + "--resume performance.convolution=direct");
+  results(direct);
+  EXPECT_EQ(direct.err.find("of them before"), std::string::npos) << direct.err;
+}
+
+TEST_F(WholeImages, ProcessesShareTheImages) {
+  const std::string all = "data.with_target=true 'data.path=" + at("all.csv") + "' ";
+  const config::Node one = results(predict("folders", "one", all));
+  const config::Node two = results(predict("folders", "two", all + "trainer.devices=2"));
+  EXPECT_EQ(read_file(at("two/predictions.csv")), read_file(at("one/predictions.csv")));
+  EXPECT_EQ(read_file(at("two/confusion.csv")), read_file(at("one/confusion.csv")));
+  EXPECT_EQ(two.get<double>("accuracy"), one.get<double>("accuracy"));
+  EXPECT_EQ(two.at("saliency").list.size(), 16U);
 }
 
 /// Three epochs at once, and two that one follows, give the same weights.
@@ -294,9 +308,8 @@ TEST_F(WholeImages, MistakesAreOneLine) {
   expect_mistake(
       predict("folders", "x", "predict.save=probability 'data.path=" + at("all.csv") + "'"),
       "predict.save: this model tells of whole images");
-  expect_mistake(
-      predict("folders", "x", "predict.prometheus=figures 'data.path=" + at("all.csv") + "'"),
-      "predict.prometheus: this model tells of whole images");
+  expect_mistake(predict("folders", "x", "predict.format=png 'data.path=" + at("all.csv") + "'"),
+                 "predict.format: this model tells of whole images");
   std::ofstream(at("twice.csv")) << "raw,label\nimages/filled/0.tif,filled\n"
                                     "images/filled/0.tif,hollow\nimages/filled/2.tif,filled\n";
   expect_mistake(

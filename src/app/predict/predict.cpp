@@ -1,17 +1,12 @@
 // The work of `predict`: a trained model over images, to files.
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <optional>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "app/predict/boxes.h"
-#include "app/predict/image_options.h"
-#include "app/predict/whole_images.h"
+#include "app/predict/work_of.h"
 #include "app/run/launch.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -24,69 +19,71 @@
 #include "config/run_config.h"
 #include "config/text_of.h"
 #include "device/device.h"
-#include "inference/decoders/decoder.h"
-#include "inference/predictor/predictor.h"
-#include "inference/predictor/windowed_model.h"
-#include "ops/windows/sums.h"
 #include "pipelines/job/own_folder.h"
 #include "pipelines/job/stamp.h"
 #include "pipelines/predict/pipeline.h"
-#include "pipelines/predict/uncertainty_table.h"
 
 namespace cytra::app {
 namespace {
 const bool predict_is_added = add_program<PredictConfig>("predict");
 
-using inference::HeadPredictor;
 using pipelines::DoneRecord;
 using pipelines::PredictStages;
+using pipelines::PredictWork;
 using pipelines::Tally;
 
-/// All settings that results depend on, except the images.
+/// The options that can't change the result of an image: all others are in its stamp. The model is
+/// there by its fingerprint, predict.save by the form that it chose, and the device by its
+/// precision.
+std::vector<std::string_view> options_without_effect() {
+  std::vector<std::string_view> keys{"checkpoint",
+                                     "spatial_dims",  // model
+                                     "path",
+                                     "split",
+                                     "with_target",
+                                     "on_error",
+                                     "on_mismatch",
+                                     "batch_size",  // data
+                                     "save",
+                                     "heads",
+                                     "frames",
+                                     "resume",
+                                     "dry_run",  // predict
+                                     "max_memory_mb",
+                                     "prometheus",
+                                     "timer",
+                                     "profiler",
+                                     "accelerator",
+                                     "devices",
+                                     "precision",
+                                     "limit_predict_batches",  // trainer
+                                     "experiment_name",
+                                     "run_name",
+                                     "task_name",
+                                     "paths"};
+  keys.insert(keys.end(), pipelines::kOptionsOfSpeed.begin(), pipelines::kOptionsOfSpeed.end());
+  return keys;
+}
+
+/// All that results depend on, except the images.
 std::string settings_of(const PredictConfig& config,
                         const std::string& precision,
-                        const inference::Predictor& predictor) {
-  const config::Node& trained = predictor.model().config;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}",
-                     predictor.model().fingerprint,
+                        const PredictWork& work) {
+  const config::Node& trained = work.model().config;
+  return fmt::format("{} {} {} {} {}",
+                     work.fingerprint(),
                      config::to_json(trained.at("data.transforms")),
                      config::to_json(trained.at("task")),
-                     predictor.windowed().form,
-                     config::to_json(config.inference_args),
                      precision,
-                     config.data.axes.value_or(""),
-                     fmt::join(config.data.spacing_um, ","),
-                     config::text_of(config.predict,
-                                     {"save",
-                                      "heads",
-                                      "frames",
-                                      "resume",
-                                      "max_detections",
-                                      "max_memory_mb",
-                                      "prometheus",
-                                      "timer",
-                                      "profiler",
-                                      "dry_run"}),
-                     config::text_of(config.tta),
-                     config::text_of(config.model, {"spatial_dims"}),
-                     config::text_of(config.performance, pipelines::kOptionsOfSpeed));
+                     config::text_of(config, options_without_effect()));
 }
 
 /// The inputs that this run is to predict.
 std::vector<data::Sample> inputs_of(const PredictConfig& config,
-                                    const inference::Predictor& predictor,
+                                    const PredictWork& work,
                                     Tally& tally) {
-  std::vector<std::string> keys{pipelines::source_key(predictor)};
-  if (config.data.scores()) {
-    keys.push_back(predictor.windowed().y_key);
-    const config::Node* mask = predictor.model().config.find("task.mask_key");
-    if (mask != nullptr && !mask->is_null()) keys.push_back(mask->as<std::string>());
-  }
-  std::vector<data::Sample> inputs =
-      pipelines::list_inputs(config.data,
-                             keys,
-                             tally.leaving_out(),
-                             pipelines::wants_of(predictor, config.inference_args));
+  std::vector<data::Sample> inputs = pipelines::list_inputs(
+      config.data, work.columns(config.data.scores()), tally.leaving_out(), work.wants());
   if (!inputs.empty()) {
     inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
         static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
@@ -95,64 +92,35 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
   return inputs;
 }
 
-/// The seconds of a pass over windows of this shape.
-double seconds_of(const inference::Predictor& predictor, const std::vector<int64_t>& shape) {
-  const at::Tensor noise = at::rand(shape).to(predictor.windowed().device);
-  predictor.windowed().forward(noise);  // the first pass makes the engine
-  device::synchronize(predictor.windowed().device);
-  const Stopwatch stopwatch;
-  predictor.windowed().forward(noise);
-  device::synchronize(predictor.windowed().device);
-  return stopwatch.seconds();
-}
-
 /// Reports for predict.dry_run what would be done, and the time that it takes by a first
 /// measurement.
-int tell_plan(const inference::Predictor& predictor,
-              const std::vector<data::Sample>& inputs,
-              Tally& tally) {
-  std::map<std::vector<int64_t>, double> seconds;  // seconds of a pass, by the windows' shape
-  const c10::InferenceMode inference_mode;
-  int64_t windows = 0;
-  double bytes = 0, all_seconds = 0;
+int tell_plan(PredictWork& work, const std::vector<data::Sample>& inputs, Tally& tally) {
+  PredictWork::Plan all;
   for (const data::Sample& input : inputs) {
     try {
-      const pipelines::Frames frames = pipelines::frames_of(input, predictor);
-      const std::vector<int64_t> shape =
-          predictor.windowed().transforms.shape_of(frames[0], predictor.windowed().x_key);
-      const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
-      const inference::SlidingWindowOptions chosen = predictor.windowed().windows(input.id, size);
-      int64_t loading = 8;
-      for (const int64_t side : shape) loading *= side;
-      const auto plan =
-          predictor.windowed().plan(size, chosen, loading > inference::by_rows_from());
+      const pipelines::Frames frames = pipelines::frames_of(input, work.source_key(), work.parts());
+      const PredictWork::Plan plan = work.plan(frames[0]);
       const auto count = static_cast<int64_t>(frames.size());
-      log::info(
-          "{}: {}{}", input.id, count == 1 ? "" : fmt::format("{} images of ", count), plan.text);
-      std::vector<int64_t> pass{std::min(chosen.sw_batch_size, plan.windows), shape[0]};
-      for (std::size_t d = 0; d < size.size(); ++d)
-        pass.push_back(chosen.roi_size[d] > 0 ? chosen.roi_size[d] : size[d]);
-      double& once = seconds[pass];
-      if (once == 0) once = seconds_of(predictor, pass);
-      windows += count * plan.windows;
-      bytes = std::max(bytes, plan.bytes);
-      all_seconds +=
-          once * static_cast<double>(count * plan.windows) / static_cast<double>(pass[0]);
+      const std::string several = count == 1 ? "" : fmt::format("{} images of ", count);
+      if (!plan.text.empty()) log::info("{}: {}{}", input.id, several, plan.text);
+      all.windows += count * plan.windows;
+      all.bytes = std::max(all.bytes, plan.bytes);
+      all.seconds += static_cast<double>(count) * plan.seconds;
     } catch (const Error& error) {
       tally.leave_out(input.id, error);
     }
   }
-  tally.results.add("windows", config::Node::make_integer(windows));
-  tally.results.add("memory_mb", std::round(bytes / 1e6));
-  tally.results.add("seconds", std::round(all_seconds * 10) / 10);
+  tally.results.add("windows", config::Node::make_integer(all.windows));
+  tally.results.add("memory_mb", std::round(all.bytes / 1e6));
+  tally.results.add("seconds", std::round(all.seconds * 10) / 10);
   tally.results.print();
-  log::info("{} images by {} windows: about {} and {} of memory on {}, {}",
+  log::info("{} images{}: about {}{} on {}{}",
             inputs.size(),
-            windows,
-            format_seconds(all_seconds),
-            format_bytes(bytes),
-            device::describe(predictor.windowed().device),
-            predictor.engine());
+            all.windows == 0 ? "" : fmt::format(" by {} windows", all.windows),
+            format_seconds(all.seconds),
+            all.bytes == 0 ? "" : fmt::format(" and {} of memory", format_bytes(all.bytes)),
+            device::describe(work.device()),
+            work.engine().empty() ? "" : ", " + work.engine());
   return tally.code;
 }
 
@@ -179,10 +147,8 @@ int join_processes(OwnProcess& self,
   return processes.join(c10::kCPU, common.folder + "/" + run.program);
 }
 
-/// Gathers the scores, error codes and counts of all processes.
-void gather(training::Processes& processes,
-            const std::optional<tasks::ResultScores>& scores,
-            Tally& tally) {
+/// Gathers the sums, error codes and counts of all processes.
+void gather(training::Processes& processes, PredictWork& work, Tally& tally) {
   if (processes.is_alone()) return;
   const training::ProcessPlace& place = processes.place();
   const at::Tensor codes = at::zeros({place.size}, at::kDouble);
@@ -190,9 +156,7 @@ void gather(training::Processes& processes,
   const at::Tensor resumed =
       at::tensor({static_cast<double>(tally.resumed)}, at::TensorOptions(at::kDouble));
   std::vector<at::Tensor> sums{codes, resumed};
-  if (scores) {
-    for (const at::Tensor& own : scores->sums()) sums.push_back(own);
-  }
+  for (const at::Tensor& own : work.sums()) sums.push_back(own);
   processes.sum(sums);
   for (int64_t rank = 0; rank < place.size && tally.code == 0; ++rank)
     tally.code = static_cast<int>(codes[rank].item<double>());
@@ -201,79 +165,55 @@ void gather(training::Processes& processes,
 }
 
 /// Adds what the other processes have written, so that the first process can report it.
-void add_others(DoneRecord& record, Tally& tally) {
-  const DoneRecord::Others others = record.of_others();
+DoneRecord::Others add_others(DoneRecord& record, Tally& tally) {
+  DoneRecord::Others others = record.of_others();
   for (const auto& [kind, path] : others.files) tally.results.add_item(kind, path);
   for (const auto& [image, code] : others.failed) tally.results.add_item("failed", image);
   tally.done += others.done;
+  return others;
 }
 
-/// Adds the scores, and names the one that compares this run with others: the one that the
-/// training watched.
-void add_scores(const std::map<std::string, double>& scores,
-                const config::Node& training,
-                const std::string& head,
-                cli::Results& results) {
-  const std::string end = head.empty() ? "" : "/" + head;
-  for (const auto& [name, value] : scores) results.add(name + end, value);
-  const auto watched = training.get<std::string>("callbacks.model_checkpoint.monitor", "");
-  const std::string name = watched.substr(watched.find('/') + 1);  // "val/dice"
-  if (scores.count(name) == 0) return;
-  results.add("monitor", name + end);
-  results.add("mode", training.get<std::string>("callbacks.model_checkpoint.mode", "min"));
-}
-
-/// Predicts all inputs with one head, into `folder`. `conclude` is called with the signal when one
-/// ends the program.
+/// Predicts all inputs into `folder`. `conclude` is called with the signal when one ends the
+/// program.
 void predict_head(OwnProcess& self,
                   const PredictConfig& config,
                   const std::string& precision,
-                  const HeadPredictor& by,
+                  PredictWork& work,
                   const std::vector<data::Sample>& inputs,
                   const std::string& folder,
                   Tally& tally,
                   PredictStages& stages,
                   pipelines::WorkProfile* profile,
                   const std::function<void(int signal)>& conclude) {
-  const inference::LoadedModel& model = by.predictor.model();
-  std::optional<tasks::ResultScores> scores;
-  if (config.data.scores()) expect_scored_form(by.predictor);
-  if (config.data.scores()) scores.emplace(model.config.at("task"), model.out_channels);
-  DoneRecord record(folder, "predictions", self.processes.place().rank);
+  DoneRecord record(folder, work.record(), self.processes.place().rank);
   pipelines::PredictPipeline pipeline({config.data,
                                        config.predict,
-                                       settings_of(config, precision, by.predictor),
+                                       settings_of(config, precision, work),
                                        folder,
                                        tally,
                                        self.processes,
                                        stages,
+                                       record,
                                        profile},
-                                      by.predictor,
-                                      record,
-                                      scores ? &*scores : nullptr);
-  const auto log_progress = [&] {
-    if (!self.processes.is_first()) return;
-    if (!self.processes.is_alone()) add_others(record, tally);
-    if (!scores) return;
-    add_scores(scores->compute(), model.config, by.head, tally.results);
-    const std::string missing = scores->what_is_missing();
-    if (!missing.empty()) log::warn("{}", missing);
+                                      work);
+  const bool is_alone = self.processes.is_alone(), is_first = self.processes.is_first();
+  const auto report = [&] {
+    const DoneRecord::Others others =
+        is_alone || !is_first ? DoneRecord::Others() : add_others(record, tally);
+    if (is_first) work.report(tally.results);
+    return others;
   };
   {
     const pipelines::EndOnSignal end_on_signal(tally, [&](int signal) {
-      log_progress();
+      report();
       conclude(signal);
     });
     Progress progress("predicting", static_cast<int64_t>(inputs.size()));
     pipeline.run(inputs, progress);
   }
-  gather(self.processes, scores, tally);
-  log_progress();
-  const std::string& form = by.predictor.windowed().form;
-  if (self.processes.is_first() && inference::Decoder::is_uncertainty(form) && tally.done > 0)
-    tally.results.add_item("uncertainty",
-                           pipelines::write_uncertainty_table(
-                               pipelines::uncertainties_of(record, form), folder, form));
+  gather(self.processes, work, tally);
+  const DoneRecord::Others others = report();
+  if (is_first && tally.done > 0) pipeline.finish(inputs, others);
 }
 
 /// Writes the figures. It is called at the beginning, too, to find out whether the file can be
@@ -288,14 +228,14 @@ int predict_with(OwnProcess& self,
                  cli::Run run,
                  const PredictConfig& config,
                  const std::string& precision,
-                 const std::vector<HeadPredictor>& heads) {
+                 const std::vector<HeadWork>& heads) {
   const Stopwatch stopwatch;
   Tally tally(run.json);
-  const inference::Predictor& predictor = heads.front().predictor;
-  std::vector<data::Sample> inputs = inputs_of(config, predictor, tally);
+  PredictWork& first = *heads.front().work;
+  std::vector<data::Sample> inputs = inputs_of(config, first, tally);
   if (config.predict.dry_run) {
     if (heads.size() > 1) log::info("of each of {} heads:", heads.size());
-    return tell_plan(predictor, inputs, tally);
+    return tell_plan(first, inputs, tally);
   }
   CommonPaths common;
   pipelines::FolderOfResults results_folder(tally);
@@ -308,10 +248,8 @@ int predict_with(OwnProcess& self,
     lock.emplace(folder);
   }
   if (config.predict.timer) timers::enable();
-  log::info("{}: {} images on {}",
-            predictor.model().path,
-            tally.images,
-            device::describe(predictor.windowed().device));
+  log::info(
+      "{}: {} images on {}", first.model().path, tally.images, device::describe(first.device()));
   PredictStages stages;
   if (is_first && config.predict.prometheus) write_figures(stages, *config.predict.prometheus);
 
@@ -319,18 +257,20 @@ int predict_with(OwnProcess& self,
     if (!is_first) return;
     tally.conclude(tally.done > 0 || signal != 0 ? folder : "",
                    "predicted in " + format_seconds(stopwatch.seconds()),
-                   signal);
+                   signal,
+                   first.makes_tables() ? pipelines::kResumeHint : "");
   };
   const auto profile = pipelines::make_profile(config.predict.profiler,
-                                               predictor.windowed().device,
+                                               first.device(),
                                                folder,
                                                self.processes.place().rank,
-                                               predictor.model().network.get());
-  for (const HeadPredictor& by : heads) {
-    if (&by != &heads.front()) inputs = inputs_of(config, by.predictor, tally);  // other targets
-    const std::string own = by.head.empty() ? folder : folder + "/" + by.head;
+                                               first.model().network.get());
+  for (const auto& [head, work] : heads) {
+    if (work.get() != &first) inputs = inputs_of(config, *work, tally);  // other targets
+    const std::string own = head.empty() ? folder : folder + "/" + head;
     make_folders(own);
-    predict_head(self, config, precision, by, inputs, own, tally, stages, profile.get(), conclude);
+    predict_head(
+        self, config, precision, *work, inputs, own, tally, stages, profile.get(), conclude);
   }
   if (profile) profile->finish();
   self.processes.finish();
@@ -347,13 +287,6 @@ int predict_with(OwnProcess& self,
   return tally.code;
 }
 
-void tell_unused_threshold(const PredictConfig& config, const inference::Predictor& predictor) {
-  const double threshold = config.predict.threshold;
-  const bool is_used = predictor.windowed().finish.kind == ops::Finish::Kind::threshold;
-  if (is_used || threshold == pipelines::PredictOptions().threshold) return;
-  log::warn("predict.threshold={}: no effect, it is for one mask's probability", threshold);
-}
-
 int predict(cli::Run run, const PredictConfig& config) {
   watch_signals();
   device::prepare(config.performance);
@@ -367,21 +300,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   device = device_of(place, device);  // also for everything below that asks for the accelerator
   const inference::Subject subject =
       inference::load_subject(config, device, config.trainer.precision);
-  if (subject.finds_boxes()) return predict_boxes(std::move(run), config, subject);
-  if (is_of_whole_images(subject)) return predict_whole_images(std::move(run), config, subject);
-  if (config.predict.max_detections)
-    throw ConfigError(
-        "predict.max_detections: it is for detectors; this model gives masks or values");
-  inference::PredictorOptions options;
-  options.form = config.predict.save == "auto" ? "" : config.predict.save;
-  options.threshold = config.predict.threshold;
-  options.temperature = config.predict.temperature_number();
-  options.with_target = config.data.scores();
-  options.tracks_places = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
-  if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
-  const std::vector<HeadPredictor> heads =
-      inference::predictors_of(subject, config, config.predict.heads, options);
-  for (const HeadPredictor& by : heads) tell_unused_threshold(config, by.predictor);
+  const std::vector<HeadWork> heads = works_of(subject, config);
   spinner.reset();
   return run_in_processes(place, device, shared.process_timeout_s, [&](OwnProcess& self) {
     return predict_with(self, std::move(run), config, subject.precision, heads);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "device/fast_precision.h"
 #include "inference/models/trained_head.h"
+#include "nn/classifier.h"
 #include "nn/detection_model.h"
 
 namespace cytra::inference {
@@ -19,8 +20,10 @@ EngineOptions engine_options(const ModelConfig& config) {
 
 }  // namespace
 
-bool Subject::finds_boxes() const {
-  return dynamic_cast<const nn::DetectionModel*>(first().network.get()) != nullptr;
+Subject::Result Subject::result() const {
+  const nn::Model* const network = first().network.get();
+  if (dynamic_cast<const nn::DetectionModel*>(network) != nullptr) return Result::boxes;
+  return dynamic_cast<const nn::Classifier*>(network) != nullptr ? Result::numbers : Result::images;
 }
 
 std::vector<std::string> Subject::heads() const {
@@ -44,9 +47,9 @@ Subject load_subject(const ModelConfig& config,
       model.network->settings.channels_last = asked.channels_last;
   }
   const auto trained = subject.first().config.get<std::string>("trainer.precision", "32");
-  subject.precision =
-      subject.finds_boxes() ? "32" : device::precision_to_run(precision, trained, device);
-  engine_options(config).say_what_is_idle(device, subject.finds_boxes());
+  const bool finds_boxes = subject.result() == Subject::Result::boxes;
+  subject.precision = finds_boxes ? "32" : device::precision_to_run(precision, trained, device);
+  engine_options(config).say_what_is_idle(device, finds_boxes);
   device::apply(config.performance, device);  // TF32 affects the layout of the model's channels
   return subject;
 }

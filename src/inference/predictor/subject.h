@@ -61,8 +61,10 @@ struct Subject {
   c10::Device device;
   std::string precision;  // in which they are run; of detectors "32"
   const LoadedModel& first() const { return models.front(); }
-  /// Whether it finds boxes (nn::DetectionModel); else it predicts images.
-  bool finds_boxes() const;
+  /// What it makes of an image: an image, the boxes of objects (nn::DetectionModel), or numbers
+  /// of the whole (nn::Classifier).
+  enum class Result { images, boxes, numbers };
+  Result result() const;
   /// The names of its outputs; empty: it has a single one without a name.
   std::vector<std::string> heads() const;
 };

@@ -149,6 +149,8 @@ void DoneRecord::take(const Node& node, Line line, Others* others) {
     others->files.insert(others->files.end(), line.files.begin(), line.files.end());
     others->done += node.get<int64_t>("images", 1);
     others->has_joined = others->has_joined || node.has("images");
+    if (node.has("order"))
+      others->images.push_back({node.get<std::vector<int64_t>>("order"), name, line.stamp});
   }
   note_owner(name, line.files);
   lines_[name] = std::move(line);
@@ -181,9 +183,18 @@ void DoneRecord::add(const DoneImage& image) {
   node.set("stamp", Node::make_string(image.stamp));
   if (!image.files.empty()) node.set("files", names_of(image.files, folder_));
   if (image.images != 1) node.set("images", Node::make_integer(image.images));
+  if (!image.order.empty()) node.set("order", Node::make_list(image.order));
   std::string line = config::to_json(config::to_utf8(node));
   if (!image.more.empty()) line.replace(line.size() - 1, 1, "," + image.more.substr(1));
   append(line);
+}
+
+void DoneRecord::add_again(const DoneImage& image) {
+  Node node = Node::make_map();
+  for (const auto& [key, value] : line(image.name, image.stamp, image.image).map)
+    if (key != "check") node.set(key, value);
+  node.set("order", Node::make_list(image.order));
+  append(config::to_json(config::to_utf8(node)));
 }
 
 void DoneRecord::add_failed(const std::string& image, int code) {

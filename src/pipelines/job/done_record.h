@@ -15,12 +15,13 @@ namespace cytra::pipelines {
 
 /// What a record says of an image that is done.
 struct DoneImage {
-  std::string name;              // of its results
-  std::string image;             // its path, with what was chosen of it
-  std::string stamp;             // of all its results depend on
-  inference::ResultFiles files;  // below the folder
-  std::string more = "";         // what else its writer keeps: JSON of a map
-  int64_t images = 1;            // that it stands for and that have no line of their own
+  std::string name;                 // of its results
+  std::string image;                // its path, with what was chosen of it
+  std::string stamp;                // of all its results depend on
+  inference::ResultFiles files;     // below the folder
+  std::string more = "";            // what else its writer keeps: JSON of a map
+  int64_t images = 1;               // that it stands for and that have no line of their own
+  std::vector<int64_t> order = {};  // its place among all; empty: nobody asks
 };
 
 /// KIND.jsonl of a run's folder, for a run that goes on with it: a line for each image that is done
@@ -52,6 +53,8 @@ class DoneRecord {
   void remove_outdated(const std::string& name, const inference::ResultFiles& files) const;
   /// Known after the next read(). Thread: any.
   void add(const DoneImage& image);
+  /// Adds the line of an image that was done before, for the process that tells. Throws: as line().
+  void add_again(const DoneImage& image);
   void add_failed(const std::string& image, int code);
   /// What was added since, by any process.
   void read();
@@ -65,8 +68,13 @@ class DoneRecord {
   const std::map<std::string, Line>& lines() const { return lines_; }
   /// What other processes have added since: files of images that are done, or their names and
   /// codes.
+  struct OtherImage {
+    std::vector<int64_t> order;
+    std::string name, stamp;
+  };
   struct Others {
     inference::ResultFiles files;
+    std::vector<OtherImage> images;  // those that have an order
     int64_t done = 0;
     bool has_joined = false;  // time lapses became one file: their parts are gone
     std::vector<std::pair<std::string, int>> failed;

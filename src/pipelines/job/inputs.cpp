@@ -274,11 +274,9 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   return samples;
 }
 
-namespace {
-
-std::vector<data::Sample> scenes_of_image(const data::Sample& sample,
-                                          const std::string& image,
-                                          const PartsToTake& chosen) {
+std::vector<data::Sample> scenes_of(const data::Sample& sample,
+                                    const std::string& image,
+                                    const PartsToTake& chosen) {
   const auto found = sample.sources.find(image);
   if (found == sample.sources.end()) return {sample};
   std::vector<int64_t> scenes;
@@ -297,7 +295,7 @@ std::vector<data::Sample> scenes_of_image(const data::Sample& sample,
   return parts;
 }
 
-PartsToTake chosen_by(const inference::Predictor& predictor) {
+PartsToTake parts_to_take(const inference::Predictor& predictor) {
   const inference::InputTransforms& transforms = predictor.windowed().transforms;
   const std::vector<Node> loads = loads_of(predictor);
   const bool is_scene_chosen = std::any_of(loads.begin(), loads.end(), [](const Node& load) {
@@ -305,13 +303,6 @@ PartsToTake chosen_by(const inference::Predictor& predictor) {
     return scene != nullptr && !scene->is_null();
   });
   return {transforms.axes(), transforms.choose_time(), is_scene_chosen};
-}
-
-}  // namespace
-
-std::vector<data::Sample> scenes_of(const data::Sample& sample,
-                                    const inference::Predictor& predictor) {
-  return scenes_of_image(sample, source_key(predictor), chosen_by(predictor));
 }
 
 std::size_t Frames::size() const {
@@ -334,7 +325,7 @@ data::Sample Frames::operator[](std::size_t number) const {
 
 Frames frames_of(const data::Sample& sample, const std::string& image, const PartsToTake& chosen) {
   Frames frames;
-  const std::vector<data::Sample> scenes = scenes_of_image(sample, image, chosen);
+  const std::vector<data::Sample> scenes = scenes_of(sample, image, chosen);
   for (const data::Sample& one : scenes) {
     const auto found = one.sources.find(image);
     try {
@@ -345,10 +336,6 @@ Frames frames_of(const data::Sample& sample, const std::string& image, const Par
     }
   }
   return frames;
-}
-
-Frames frames_of(const data::Sample& sample, const inference::Predictor& predictor) {
-  return frames_of(sample, source_key(predictor), chosen_by(predictor));
 }
 
 }  // namespace cytra::pipelines

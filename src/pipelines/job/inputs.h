@@ -126,12 +126,16 @@ struct PartsToTake {
   bool is_time_chosen = false, is_scene_chosen = false;
 };
 
-/// A sample for each scene of its image's file, where none is chosen. Throws: DataError, IoError.
+/// What the predictor's transforms have chosen.
+PartsToTake parts_to_take(const inference::Predictor& predictor);
+
+/// A sample for each scene of the file of `image`, a key, where none is chosen. Throws: DataError,
+/// IoError.
 std::vector<data::Sample> scenes_of(const data::Sample& sample,
-                                    const inference::Predictor& predictor);
+                                    const std::string& image,
+                                    const PartsToTake& chosen);
 /// The image of a sample: all of it, or one sample for each scene of its file and each frame of a
 /// time lapse, where none is chosen. Throws: DataError, ConfigError, IoError.
 Frames frames_of(const data::Sample& sample, const std::string& image, const PartsToTake& chosen);
-Frames frames_of(const data::Sample& sample, const inference::Predictor& predictor);
 
 }  // namespace cytra::pipelines

@@ -1,18 +1,21 @@
-// Reads images; compute.cpp predicts them, and write.cpp writes their results.
+// Reads images, predicts and writes them; work.h has what is different for each kind of result.
 #include "pipelines/predict/pipeline.h"
 
-#include <algorithm>
+#include <chrono>
 #include <exception>
+#include <thread>
 #include <utility>
 
-#include <ATen/Parallel.h>
+#include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/own_files.h"
+#include "base/signals.h"
+#include "device/error.h"
 #include "pipelines/job/stage_threads.h"
 #include "pipelines/job/stamp.h"
-#include "tasks/annotation_targets.h"
 
 namespace cytra::pipelines {
 namespace {
@@ -24,34 +27,18 @@ int64_t quarter_of_memory() {
   return available_memory().bytes / 4;
 }
 
+/// Ends the computing of an image whose results can't be written; the writer has reported why.
+struct Abandoned {};
+
 }  // namespace
 
-int64_t writer_threads() {
-  constexpr int64_t kMost = 4;
-  return std::clamp<int64_t>(at::get_num_threads(), 1, kMost);
-}
-
-PredictPipeline::PredictPipeline(PredictRun run,
-                                 const inference::Predictor& predictor,
-                                 DoneRecord& record,
-                                 tasks::ResultScores* scores)
-    : run_(std::move(run)),
-      predictor_(predictor),
-      record_(record),
-      scores_(scores),
-      result_{inference::result_steps(predictor, run_.options.postprocess),
-              run_.options.threshold,
-              inference::keeps_file_grid(predictor.model(), run_.options.original_grid),
-              scores != nullptr},
-      outputs_(run_.options.outputs()),
-      ready_(kReadAhead, quarter_of_memory()) {
-  const config::Node& task = predictor.model().config.at("task");
-  if (tasks::has_class_names(task))
-    class_name_ = [&task](int64_t number) { return tasks::class_name_of(task, number); };
-}
+PredictPipeline::PredictPipeline(PredictRun run, PredictWork& work)
+    : run_(std::move(run)), work_(work), ready_(kReadAhead, quarter_of_memory()) {}
 
 void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& progress) {
-  shares_rows_ = static_cast<int64_t>(inputs.size()) < run_.processes.place().size;
+  shares_rows_ =
+      work_.can_share_rows() && static_cast<int64_t>(inputs.size()) < run_.processes.place().size;
+  work_.begin(run_, shares_rows_);
   // Processes that share the rows of an image join them in the images' order.
   const int64_t count = shares_rows_ ? 1 : writer_threads();
   for (int64_t i = 0; i < count; ++i) rows_.emplace_back(kRowsAhead, quarter_of_memory() / count);
@@ -68,20 +55,28 @@ void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& pro
     compute_all(progress);
     for (Queue<Rows>& rows : rows_) rows.close();
   });
-  if (lacks_objects_ && !has_objects_ && run_.processes.is_alone())
-    log::warn("there is no object in any of the images");
+}
+
+void PredictPipeline::finish(const std::vector<data::Sample>& inputs,
+                             const DoneRecord::Others& others) {
+  for (const DoneRecord::OtherImage& image : others.images)
+    done_[image.order] = {image.name, image.stamp};
+  std::vector<PredictWork::Done> images;
+  for (const auto& [order, known] : done_)
+    images.push_back({inputs.at(static_cast<std::size_t>(order.at(0))), known[0], known[1]});
+  work_.finish(images, run_.tally.results);
 }
 
 bool PredictPipeline::attempt(const std::string& id,
                               Phase phase,
                               const std::function<void()>& work) {
   const int code = run_.tally.attempt(id, phase, run_.data.on_error == "fail", work);
-  if (code != 0) record_.add_failed(id, code);
+  if (code != 0) run_.record.add_failed(id, code);
   return code == 0;
 }
 
 void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
-  const std::string key = source_key(predictor_);
+  const std::string key = work_.source_key();
   const auto source_of = [&](const data::Sample& sample) {
     const auto source = sample.sources.find(key);
     return source == sample.sources.end() ? data::Source() : source->second;
@@ -94,8 +89,8 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
     std::vector<data::Sample> scenes;
     std::string content;  // of all scenes and frames
     if (!attempt(inputs[i].id, Phase::reading, [&] {
-          scenes = scenes_of(inputs[i], predictor_);
-          content = content_of(inputs[i], predictor_.windowed().y_key);
+          scenes = scenes_of(inputs[i], key, work_.parts());
+          content = content_of(inputs[i], work_.target_key());
         }))
       continue;
     const auto count = [&](std::size_t parts) {
@@ -103,121 +98,241 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
       run_.tally.images += static_cast<int64_t>(parts) - 1;
     };
     count(scenes.size());
-    for (const data::Sample& scene : scenes) {
-      const std::string stem =
-          scenes.size() == 1 ? stems[i] : names_.scene(stems[i], source_of(scene).selection.scene);
+    for (std::size_t s = 0; s < scenes.size(); ++s) {
+      const std::string stem = scenes.size() == 1
+                                   ? stems[i]
+                                   : names_.scene(stems[i], source_of(scenes[s]).selection.scene);
       Frames frames;
-      if (!attempt(scene.id, Phase::reading, [&] { frames = frames_of(scene, predictor_); }))
+      if (!attempt(scenes[s].id, Phase::reading, [&] {
+            frames = frames_of(scenes[s], key, work_.parts());
+          }))
         continue;
       count(frames.size());
-      if (!read_frames(scene, frames, stem, content)) return;
+      const std::vector<int64_t> order{static_cast<int64_t>(i), static_cast<int64_t>(s)};
+      if (!read_frames({scenes[s], stem, content, order}, frames)) return;
     }
   }
 }
 
-bool PredictPipeline::read_frames(const data::Sample& input,
-                                  const Frames& frames,
-                                  const std::string& stem,
-                                  const std::string& content) {
+bool PredictPipeline::read_frames(const Scene& scene, const Frames& frames) {
   std::shared_ptr<PredictLapse> lapse;
   if (frames.size() > 1) {
-    if (!attempt(input.id, Phase::reading, [&] {
-          lapse = lapse_of(input, frames.size(), stem, content);
-        }))
+    if (!attempt(scene.sample.id, Phase::reading, [&] { lapse = lapse_of(scene, frames.size()); }))
       return true;
     if (lapse && is_done(*lapse)) return true;
     if (shares_rows_ && !run_.processes.is_first()) lapse.reset();
   }
   for (std::size_t t = 0; t < frames.size(); ++t) {
-    const auto job = std::make_shared<Job>();
+    const JobPointer job = work_.new_job();
     job->sample = frames[t];
-    job->content = content;
+    job->content = scene.content;
     job->timepoint = static_cast<int64_t>(t);
-    job->stem =
-        run_.folder + "/" + (frames.size() == 1 ? stem : names_.frame(stem, job->timepoint));
+    job->order = scene.order;
+    job->order.push_back(job->timepoint);
+    job->stem = run_.folder + "/" +
+                (frames.size() == 1 ? scene.stem : names_.frame(scene.stem, job->timepoint));
     job->lapse = lapse;
     if (!read(job)) return false;
   }
   return true;
 }
 
-std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const data::Sample& input,
-                                                        std::size_t frames,
-                                                        const std::string& stem,
-                                                        const std::string& content) {
-  const auto source = input.sources.find(source_key(predictor_));
-  if (source == input.sources.end()) return nullptr;
+std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const Scene& scene, std::size_t frames) {
+  const auto source = scene.sample.sources.find(work_.source_key());
+  if (source == scene.sample.sources.end()) return nullptr;
   if (run_.options.frames == "apart") {
-    record_.remove_outdated(stem, {});  // of a run that joined them
+    run_.record.remove_outdated(scene.stem, {});  // of a run that joined them
     return nullptr;
   }
-  expect_replaceable(run_.folder + "/" + stem +
-                     lapse_format(run_.options.format, source->second.path).output_ending);
+  const std::string stem = run_.folder + "/" + scene.stem;
+  expect_replaceable(stem + lapse_format(run_.options.format, source->second.path).output_ending);
   return std::make_shared<PredictLapse>(
-      input.id,
-      run_.folder + "/" + stem,
-      stamp_of(input, content, run_.settings + " together", predictor_.windowed().y_key),
+      scene.sample.id,
+      stem,
+      stamp_of(scene.sample, scene.content, run_.settings + " together", work_.target_key()),
       static_cast<int64_t>(frames));
 }
 
 bool PredictPipeline::is_done(const PredictLapse& lapse) {
-  if (!run_.options.resume || scores_ != nullptr) return false;
-  const auto files = record_.find(lapse.name(), lapse.stamp());
+  PredictJob whole;
+  whole.stem = lapse.stem();
+  whole.stamp = lapse.stamp();
+  const auto files = run_.options.resume ? work_.done_before(whole) : std::nullopt;
   if (!files) return false;
   if (shares_rows_ && !run_.processes.is_first()) return true;
-  const std::lock_guard lock(run_.tally.mutex);
-  for (const auto& [kind, path] : *files) run_.tally.results.add_item(kind, path);
   if (!run_.processes.is_first())  // who tells
-    record_.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
-  run_.tally.done += lapse.frames();
-  run_.tally.resumed += lapse.frames();
+    run_.record.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
+  count_earlier(lapse.frames(), *files);
   return true;
+}
+
+void PredictPipeline::count_earlier(int64_t images, const inference::ResultFiles& files) {
+  const std::lock_guard lock(run_.tally.mutex);
+  for (const auto& [kind, path] : files) run_.tally.results.add_item(kind, path);
+  run_.tally.done += images;
+  run_.tally.resumed += images;
 }
 
 bool PredictPipeline::read(const JobPointer& job) {
   const data::Sample& frame = job->sample;
-  const std::string key = predictor_.windowed().x_key;
   std::optional<inference::ResultFiles> earlier;
+  int64_t bytes = 0;
   if (!attempt(frame.id, Phase::reading, [&] {
-        const auto source = frame.sources.find(source_key(predictor_));
+        const auto source = frame.sources.find(work_.source_key());
         if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
-        job->stamp = stamp_of(frame, job->content, run_.settings, predictor_.windowed().y_key);
+        job->stamp = stamp_of(frame, job->content, run_.settings, work_.target_key());
         if ((earlier = done_before(*job))) return;
-        const StageWork work(run_.stages.read);
-        auto input = std::make_shared<inference::ModelInput>(
-            predictor_.windowed().transforms.apply(frame,
-                                                   key,
-                                                   run_.data.spacing_um,
-                                                   scores_ != nullptr ? INT64_MAX
-                                                   : shares_rows_     ? -1
-                                                                      : inference::by_rows_from()));
-        predictor_.windowed().check(*input);
-        if (scores_ != nullptr)
-          job->truth = scores_->target_of(input->sample, predictor_.windowed().y_key, key);
-        job->input = std::move(input);
+        const StageWork stage(run_.stages.read);
+        bytes = work_.read(*job);
       })) {
     if (job->lapse) end_frame(*job, nullptr);
     return true;
   }
   if (earlier && job->lapse) end_frame(*job, &*earlier);
-  if (!job->input) return true;
-  int64_t bytes = job->input->is_by_rows() ? 0 : 8;
-  for (const int64_t side : job->input->shape) bytes *= side;
-  return ready_.push(job, bytes);
+  return earlier.has_value() || ready_.push(job, bytes);
 }
 
 std::optional<inference::ResultFiles> PredictPipeline::done_before(const Job& job) {
-  if (!run_.options.resume || scores_ != nullptr) return std::nullopt;
-  const auto files = record_.find(job.name(), job.stamp);
+  const auto files = run_.options.resume ? work_.done_before(job) : std::nullopt;
   if (!files) return std::nullopt;
-  const std::lock_guard lock(run_.tally.mutex);
-  if (!job.lapse)
-    for (const auto& [kind, path] : *files) run_.tally.results.add_item(kind, path);
-  if (!run_.processes.is_first())
-    record_.add({job.name(), job.id(), job.stamp, *files});  // who tells
-  ++run_.tally.done;
-  ++run_.tally.resumed;
+  if (!run_.processes.is_first())  // who tells
+    run_.record.add_again({job.name(), job.id(), job.stamp, {}, "", 1, job.order});
+  count_earlier(1, job.lapse ? inference::ResultFiles() : *files);
+  const std::lock_guard lock(turns_);
+  note_done(job);
   return files;
+}
+
+void PredictPipeline::compute_all(Progress& progress) {
+  // A budget of memory is planned for one image.
+  const auto batch_size =
+      static_cast<std::size_t>(run_.options.max_memory_mb ? 1 : run_.data.batch_size);
+  int64_t done = 0;
+  std::vector<JobPointer> batch;
+  const auto flush = [&] {
+    if (batch.empty()) return;
+    compute(batch, progress);
+    if (run_.profile != nullptr) run_.profile->end_batch();
+    done += static_cast<int64_t>(batch.size());
+    batch.clear();
+    progress.update(done);
+  };
+  int64_t turn = 0;
+  while (std::optional<JobPointer> job = ready_.pop()) {
+    (*job)->turn = turn++;
+    if (!batch.empty() && !work_.fits(*batch[0], **job)) flush();
+    batch.push_back(std::move(*job));
+    const bool is_alone = !work_.fits(*batch[0], *batch[0]);
+    if (is_alone || batch.size() == batch_size) flush();
+  }
+  flush();
+}
+
+void PredictPipeline::compute(const std::vector<JobPointer>& jobs, Progress& progress) {
+  const StageWork stage(run_.stages.predict, static_cast<int64_t>(jobs.size()));
+  const auto compute_some = [&](const std::vector<JobPointer>& some) {
+    work_.compute(some, progress, [this](const JobPointer& job, const at::Tensor& rows, bool kept) {
+      send(job, rows, kept);
+    });
+  };
+  if (jobs.size() > 1) {
+    try {
+      device::guarded([&] { compute_some(jobs); });
+    } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
+      if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
+      log::debug("{} and {} more: {}; each is predicted by itself",
+                 jobs[0]->id(),
+                 jobs.size() - 1,
+                 error.what());
+    }
+  }
+  for (const JobPointer& job : jobs) {
+    try {
+      if (!job->is_computed && !attempt(job->id(), Phase::computing, [&] { compute_some({job}); }))
+        job->is_abandoned = true;
+    } catch (const Abandoned&) {
+    }
+    const StagePause pause(run_.stages.predict);
+    rows_of(*job).push({job, {}, false});
+  }
+}
+
+void PredictPipeline::send(const JobPointer& job, const at::Tensor& values, bool is_kept) {
+  if (job->is_abandoned) throw Abandoned();
+  const StagePause pause(run_.stages.predict);  // while the writer has no room
+  rows_of(*job).push({job, values, is_kept}, static_cast<int64_t>(values.nbytes()));
+}
+
+Queue<PredictPipeline::Rows>& PredictPipeline::rows_of(const Job& job) {
+  return rows_[static_cast<std::size_t>(job.turn) % rows_.size()];
+}
+
+void PredictPipeline::write_all(Queue<Rows>& of_thread) {
+  while (std::optional<Rows> rows = of_thread.pop()) {
+    Job& job = *rows->job;
+    const bool is_last = !rows->values.defined();
+    const StageWork stage(run_.stages.write, is_last ? 1 : 0);
+    if (is_last) {
+      work_.join(job);
+      finish(rows->job);
+    } else if (!job.is_abandoned && !attempt(job.id(), Phase::writing, [&] {
+                 work_.take(job, rows->values, rows->is_kept);
+               })) {
+      job.is_abandoned = true;
+    }
+  }
+}
+
+void PredictPipeline::finish(const JobPointer& job) {
+  // A signal ends the program after the work in progress is recorded; nothing new is begun then.
+  while (signal_received() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ++run_.tally.finishing;
+  if (!job->is_abandoned && !attempt(job->id(), Phase::writing, [&] { work_.write(*job); }))
+    job->is_abandoned = true;
+  const std::lock_guard lock(turns_);
+  finished_[job->turn] = job;
+  for (auto next = finished_.begin(); next != finished_.end() && next->first == turn_; ++turn_) {
+    Job& own = *next->second;
+    if (!own.is_abandoned && !attempt(own.id(), Phase::writing, [&] { book(own); }))
+      own.is_abandoned = true;
+    if (own.lapse) end_frame(own, own.is_abandoned ? nullptr : &own.files);
+    --run_.tally.finishing;
+    next = finished_.erase(next);
+  }
+}
+
+void PredictPipeline::book(Job& job) {
+  const std::lock_guard lock(run_.tally.mutex);
+  work_.book(job);
+  DoneImage image{job.name(), job.id(), job.stamp, job.files, job.more};
+  if (!run_.processes.is_alone()) image.order = job.order;
+  if (!job.lapse)
+    for (const auto& [kind, path] : job.files) run_.tally.results.add_item(kind, path);
+  run_.record.remove_outdated(image.name, image.files);
+  run_.record.add(image);
+  work_.forget(job);
+  note_done(job);
+  ++run_.tally.done;
+}
+
+void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* files) {
+  PredictLapse& lapse = *job.lapse;
+  if (!(files == nullptr ? lapse.leave_out() : lapse.add(job.timepoint, *files))) return;
+  inference::ResultFiles all = lapse.files();
+  if (lapse.failed() == 0) {
+    attempt(lapse.image(), Phase::writing, [&] {
+      all = lapse.join();
+      run_.record.remove_outdated(lapse.name(), all);
+      run_.record.add({lapse.name(), lapse.image(), lapse.stamp(), all, "", 0});
+    });
+  } else if (!all.empty()) {
+    log::warn("{}: {} of {} time points failed, so the others stay in a file each",
+              lapse.image(),
+              lapse.failed(),
+              lapse.frames());
+  }
+  const std::lock_guard lock(run_.tally.mutex);
+  for (const auto& [kind, path] : all) run_.tally.results.add_item(kind, path);
 }
 
 }  // namespace cytra::pipelines

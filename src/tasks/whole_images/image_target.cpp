@@ -134,9 +134,12 @@ metrics::Compared ImageTarget::compared(const at::Tensor& result,
   return {found, truth};
 }
 
-bool is_of_whole_images(const std::string& task) {
-  const std::string name = config::own_name(task);
-  return name == kClassification || name == kScalarRegression;
+void expect_images(const std::string& model, const config::Node& task) {
+  const std::string name = config::own_name(task.get<std::string>("_target_", ""));
+  if (name != kClassification && name != kScalarRegression) return;
+  throw ConfigError(
+      model +
+      ": an exported network on whole images; `predict` takes the checkpoint that it was made of");
 }
 
 ImageTarget image_target_of(const config::Node& task) {

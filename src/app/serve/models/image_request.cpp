@@ -181,9 +181,10 @@ std::shared_ptr<const inference::ModelInput> FileWork::read(const PreparedModel&
   source.selection.scene = file_.scene;
   source.selection.timepoint = file_.timepoint;
   source.time_is_channel = pipelines::wants_of(model.predictor, config::Node()).time_is_channel;
-  if (const auto scenes = pipelines::scenes_of(sample, model.predictor).size(); scenes > 1)
+  const pipelines::PartsToTake chosen = pipelines::parts_to_take(model.predictor);
+  if (const auto scenes = pipelines::scenes_of(sample, key, chosen).size(); scenes > 1)
     throw HttpError(422, "{} scenes, expected the parameter scene", scenes);
-  const pipelines::Frames frames = pipelines::frames_of(sample, model.predictor);
+  const pipelines::Frames frames = pipelines::frames_of(sample, key, chosen);
   if (frames.size() > 1) {
     throw HttpError(422, "{} time points, expected the parameter timepoint", frames.size());
   }

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/predict/whole_images.h"
 #include "app/serve/http/request_progress.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -17,6 +16,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "inference/predictor/windowed_model.h"
+#include "tasks/whole_images/image_target.h"
 
 namespace cytra::app {
 namespace {
@@ -176,11 +176,12 @@ ServedModel::ServedModel(std::string name,
   const inference::ModelConfig own = model_config(config, std::move(paths));
   const c10::Device device = device::choose_device(config.trainer.accelerator);
   const inference::Subject subject = inference::load_subject(own, device, config.trainer.precision);
-  if (subject.finds_boxes() || is_of_whole_images(subject)) {
+  if (subject.result() != inference::Subject::Result::images) {
     throw ConfigError(
         subject.first().path +
         ": its results are boxes, or numbers of whole images; expected a model that makes images");
   }
+  tasks::expect_images(subject.first().path, subject.first().config.at("task"));
   inference::PredictorOptions options;
   options.form = form_;
   options.threshold = threshold_;
