@@ -19,7 +19,7 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -DNDEBUG")  # NDEBUG: LibTorch's headers lay ou
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # A precompiled header changes its time stamp, not its content: tell ccache to look at the content. Paths in the checkout
-  # are taken as relative ones, so that another clone finds what this one compiled.
+  # are taken as relative ones, so that another clone finds what this one compiled; so does cytra_flags in __FILE__.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
 endif()
@@ -35,6 +35,7 @@ target_compile_options(cytra_flags INTERFACE -Wall -Wextra -Wno-missing-field-in
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>
   $<$<BOOL:${CYTRA_WERROR}>:-Werror>)
 target_link_libraries(cytra_flags INTERFACE fmt::fmt)  # header only, a sixth of the build would go into it
+target_compile_options(cytra_flags INTERFACE -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 target_include_directories(cytra_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 if(CYTRA_SANITIZE)
   target_compile_options(cytra_flags INTERFACE -fsanitize=${CYTRA_SANITIZE} -fno-omit-frame-pointer -g1)

@@ -167,8 +167,8 @@ want_cuda() {
   case ${CYTRA_CUDA:-AUTO} in
     ON) return 0 ;;
     OFF) return 1 ;;
-    AUTO) [[ -e /dev/nvidia0 ]] || { has nvidia-smi && timeout 5 nvidia-smi -L >/dev/null 2>&1; } ;;
-    *) fail 2 "CYTRA_CUDA=$CYTRA_CUDA: choices are AUTO, ON, OFF" ;;
+    AUTO | TOOLKIT) [[ -e /dev/nvidia0 ]] || { has nvidia-smi && timeout 5 nvidia-smi -L >/dev/null 2>&1; } ;;
+    *) fail 2 "CYTRA_CUDA=$CYTRA_CUDA: choices are AUTO, TOOLKIT, ON, OFF" ;;
   esac
 }
 
