@@ -133,34 +133,49 @@ def measure(comparison, env, repeats, timeout):
     return values
 
 
-def table(results):
-    """Markdown. A ratio above 1 means that Cytra needs less."""
+def records(name, results, env, repeats):
+    """An object of each figure, as docs/benchmarks.json has them. A ratio above 1 means that Cytra needs less."""
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    lines, bounded, peer_name = [], False, None
+    circumstances = {
+        "runs": repeats, "threads": env.threads, "date": str(datetime.date.today()), "commit": cytra_version(), "machine": machine(),
+        "peers": peer_versions(env.python), "command": f"benchmarks/run.py {name}",
+    }  # fmt: skip
+    found = []
     for comparison, values in results:
-        if comparison.peer_name != peer_name:
-            peer_name = comparison.peer_name
-            lines += [""] * bool(lines) + [
-                f"| | Cytra: min / median / max | {comparison.peer_name}: min / median / max | ratio of medians "
-                "| median ratio of pairs |",
-                "|---|---|---|---|---|",
-            ]
         for label, (ours, peer) in values.items():
-            source = comparison.figures[label]
-
-            def cell(side):
-                return " / ".join(map(number, (min(side), statistics.median(side), max(side)))) + f" {unit(source)}"
-
+            source, median = comparison.figures[label], statistics.median(ours)
             infinity = float("inf")
             pairs = statistics.median(b / a if a else infinity for a, b in zip(ours, peer))
-            medians = statistics.median(peer) / statistics.median(ours) if statistics.median(ours) else infinity
-            at_most = source == "rss" and statistics.median(ours) <= own * 1.05
-            bounded |= at_most
-            ratios = " | ".join(f"{'≥ ' if at_most else ''}{number(r)}" for r in (medians, pairs))
-            shown = f"{'≤ ' if at_most else ''}{cell(ours)}"
-            lines.append(f"| {comparison.name}, {label} | {shown} | {cell(peer)} | {ratios} |")
-    if bounded:
-        lines += ["", f"≤: no peak is reported below that of the process that starts the program, {own:.0f} MB here."]
+            record = {
+                "benchmark": name, "measurement": f"{comparison.name}, {label}", "ours": spread(ours), "peer_name": comparison.peer_name,
+                "peer": spread(peer), "unit": unit(source), "ratio": rounded(statistics.median(peer) / median) if median else None,
+                "ratio_of_pairs": rounded(pairs) if pairs != infinity else None,
+            }  # fmt: skip
+            if source == "rss" and median <= own * 1.05:
+                record["at_most"] = True  # no peak is reported below that of this process
+            found.append(record | circumstances)
+    return found
+
+
+def rounded(value):
+    return float(number(value)) if value < 100 else int(number(value))
+
+
+def spread(values):
+    """Least, median and most."""
+    return [rounded(value) for value in (min(values), statistics.median(values), max(values))]
+
+
+def table(found):
+    """Markdown of records()."""
+    lines, peer_name = [], None
+    for record in found:
+        if record["peer_name"] != peer_name:
+            peer_name = record["peer_name"]
+            lines += ["", f"| | Cytra: min / median / max | {peer_name}: min / median / max | ratio |", "|---|---|---|---|"]
+        at_most, at_least = ("≤ ", "≥ ") if "at_most" in record else ("", "")
+        ours, peer = (f"{' / '.join(map(str, record[side]))} {record['unit']}" for side in ("ours", "peer"))
+        lines.append(f"| {record['measurement']} | {at_most}{ours} | {peer} | {at_least}{record['ratio']} |")
     return "\n".join(lines)
 
 
@@ -174,7 +189,7 @@ def machine():
     return f"{model}, {len(os.sched_getaffinity(0))} cores, {ram:.0f} GiB RAM, {platform.system()}"
 
 
-@functools.cache  # before --write changes the page
+@functools.cache  # before --write changes the file
 def cytra_version():
     def git(*arguments):
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
@@ -231,73 +246,36 @@ def names():
     return sorted(p.stem for p in HERE.glob("*.py") if "\ndef comparisons(" in p.read_text())
 
 
-def section(name, module, results, env, repeats, load):
-    commands = [f"{side}$ {shown(c, env)}" for r, _ in results for side, c in (("", r.ours), ("", r.peer))]
-    return "\n".join(
-        [
-            f"## {name}",
-            "",
-            module.TITLE,
-            "",
-            table(results),
-            "",
-            f"{repeats} runs of each, in turn; {env.threads} threads; {datetime.date.today()}. {machine()}; "
-            f"load average before: {load:.1f}. Cytra {cytra_version()}; {peer_versions(env.python)}. "
-            "A ratio above 1: Cytra needs less.",
-            "",
-            "```",
-            *commands,
-            "```",
-        ]
-    )
-
-
-def gpu_section(path):
-    """What scripts/gpu_check.sh measured, one table per subject: a row per piece of work, a column per way."""
+def gpu_records(path):
+    """What scripts/gpu_check.sh measured: an object for each piece of work, with a figure for each way."""
     try:
         report = json.loads(path.read_text())
-        lines = [
-            "## gpu",
-            "",
-            "DynUNet with 32, 64, 128 and 256 filters. Cytra: as it comes; beside it what it chooses from. Training is Cytra's trainer and "
-            "lightning.Trainer with 2 workers, pinned memory, AdamW (fused; in mixed precision Lightning takes no fused one to clip), Dice and cross-entropy, "
-            "gradients clipped; compiled: torch.compile for fixed shapes. 'Channels last' of the peers also lays out the images. Each figure is a "
-            "median of calls, or the mean of steps, after a warm-up.",
-            "",
-            f"{report['gpu']} (name, driver, memory, compute capability); {report['date']}. {report.get('peers', '')}".rstrip(),
-        ]
-        peers = {step["name"].removesuffix(", peers"): step for step in report["steps"] if step["name"].endswith(", peers")}
+        work = {}
         for step in report["steps"]:
-            if step in peers.values():
-                continue
-            lines += ["", f"**{step['name']}**: {step['status']}, {step['seconds']} s"]
-            step["rows"] += peers.get(step["name"], {"rows": []})["rows"]
-            ways = list(dict.fromkeys(row["how"] for row in step["rows"]))
-            table = {}
             for row in step["rows"]:
-                table.setdefault(row["what"], {})[row["how"]] = f"{number(row['value'])} {row['unit']}"
-            if table:
-                lines += ["", "| | " + " | ".join(ways) + " |", "|---" * (len(ways) + 1) + "|"]
-            for what, values in table.items():
-                lines.append(f"| {what} | " + " | ".join(values.get(way, "") for way in ways) + " |")
+                key = f"{step['name'].removesuffix(', peers')}: {row['what']}"
+                record = work.setdefault(key, {"benchmark": "gpu", "measurement": key, "ours": {}, "peer": {}, "unit": row["unit"]})
+                record["peer" if step["name"].endswith(", peers") else "ours"][row["how"]] = rounded(row["value"])
+        for record in work.values():
+            ours = record["ours"].get("Cytra") or min(record["ours"].values(), default=0)
+            if not record["peer"]:
+                del record["peer"]
+            elif ours:
+                record["ratio"] = rounded(min(record["peer"].values()) / ours)
+            record |= {"date": report["date"], "machine": report["gpu"], "peers": report.get("peers", ""), "command": "scripts/gpu_check.sh"}
     except (OSError, ValueError, KeyError, TypeError) as error:
         fail(f"{path} is not a report of scripts/gpu_check.sh: {error!r}")
-    return "\n".join(lines + ["", "```", "scripts/gpu_check.sh", "```"])
+    return list(work.values())
 
 
-def write(docs, name, text):
-    """Replaces what is between the section's markers, or appends it with markers."""
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    page = docs.read_text() if docs.exists() else "# Benchmarks\n"
-    if begin in page:
-        if end not in page.split(begin, 1)[1]:
-            fail(f"{docs}: {begin} without {end}")
-        head, rest = page.split(begin, 1)
-        page = f"{head}{begin}\n{text}\n{end}{rest.split(end, 1)[1]}"
-    else:
-        page = f"{page.rstrip()}\n\n{begin}\n{text}\n{end}\n"
-    docs.parent.mkdir(parents=True, exist_ok=True)
-    docs.write_text(page)
+def write(path, found):
+    """Replaces the figures of the same benchmarks and machines."""
+    own = {(record["benchmark"], record["machine"]) for record in found}
+    kept = json.loads(path.read_text()) if path.exists() else []
+    kept = [record for record in kept if (record["benchmark"], record.get("machine")) not in own]
+    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in kept + found)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"[\n{lines}\n]\n")
 
 
 def main():
@@ -308,17 +286,17 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="of both sides")
     parser.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds one run may take")
     parser.add_argument("--build", type=Path, default=ROOT / "build/release/bin", help="folder of Cytra's programs")
-    parser.add_argument("--write", action="store_true", help="replace the section in docs/benchmarks.md")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs/benchmarks.md", help="the page that --write changes")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.json")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs/benchmarks.json", help="the file that --write changes")
     parser.add_argument("--from", dest="report", type=Path, metavar="JSON", help="with gpu: of scripts/gpu_check.sh")
     args = parser.parse_args()
     if args.report or args.names == ["gpu"]:
         if not args.report or args.names != ["gpu"]:
             parser.error("gpu and --from go together: gpu --from gpu.json, the file of scripts/gpu_check.sh")
-        text = gpu_section(args.report)
-        print(text)
+        found = gpu_records(args.report)
+        print(*(json.dumps(record, ensure_ascii=False) for record in found), sep="\n")
         if args.write:
-            write(args.docs, "gpu", text)
+            write(args.docs, found)
         return
     sys.modules["run"] = sys.modules["__main__"]  # the benchmarks' `from run import Comparison`
     if args.list or not args.names:
@@ -339,12 +317,12 @@ def main():
         for name, module in modules.items():
             if hasattr(module, "prepare"):
                 module.prepare(env)
-            load_before = os.getloadavg()[0]
+            print(f"{module.TITLE}\nload average before: {os.getloadavg()[0]:.1f}")
             results = [(c, measure(c, env, args.repeats, args.timeout)) for c in module.comparisons(env)]
-            text = section(name, module, results, env, args.repeats, load_before)
-            print(text, flush=True)
+            found = records(name, results, env, args.repeats)
+            print(table(found), *(f"$ {shown(c, env)}" for r, _ in results for c in (r.ours, r.peer)), sep="\n", flush=True)
             if args.write:
-                write(args.docs, name, text)
+                write(args.docs, found)
 
 
 if __name__ == "__main__":

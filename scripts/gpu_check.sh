@@ -2,7 +2,7 @@
 # gpu_check.sh [FOLDER] [OUTPUT=gpu.json]: what a machine with an NVIDIA GPU says of Cytra: the tests that need one and
 # benchmarks, each with its own limit, in some four minutes; then, where python3 has them, the same by MONAI and Lightning
 # (five minutes more). One JSON file comes of it, which `benchmarks/run.py gpu --from gpu.json --write` puts into
-# docs/benchmarks.md. FOLDER: a build (default: build/release), or an unpacked bundle (scripts/bundle.sh --gpu), where this
+# docs/benchmarks.json. FOLDER: a build (default: build/release), or an unpacked bundle (scripts/bundle.sh --gpu), where this
 # script lies beside `run`.
 # Exit code: 0 all passed; 1 a test or benchmark failed; 2 wrong use; 77 no GPU here: checked was what can be without.
 set -euo pipefail
@@ -152,6 +152,6 @@ print(f"torch {torch.__version__}, monai {monai.__version__}, lightning {lightni
   printf ']}\n'
 } >"$output.part"
 mv -f -- "$output.part" "$output"
-echo "$output: benchmarks/run.py gpu --from $output --write puts it into docs/benchmarks.md" >&2
+echo "$output: benchmarks/run.py gpu --from $output --write puts its figures into docs/benchmarks.json" >&2
 printf '%s\n' "$output"
 [[ $failures -eq 0 ]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The reliability programme: breaks runs in every way that docs/reliability.md lists, and keeps its table.
+"""The reliability programme: breaks runs in every way that docs/reliability.md lists, and keeps its list.
 
   python3 tests/reliability/run.py --build build/release [--only R1,R4] [--full] [--write]
 
@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 
@@ -129,23 +130,20 @@ CASES = {
 }
 
 
-def write_table(results, counts):
+def write_list(results, counts):
+    """Replaces what docs/reliability.md says of each case that ran; a case that is not there yet comes last."""
     path = ROOT / "docs/reliability.md"
     text = path.read_text()
-    today = datetime.date.today().isoformat()
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
     for name, (_, promise, how) in CASES.items():
-        row = re.search(rf"^\| {name} \|.*$", text, re.M)
-        outcome = results.get(name, "not run yet" if row is None else None)
-        if outcome is None:
+        known = re.search(rf"^- \*\*{name}\*\* (.+\n)+?(?=- \*\*|\n)", text, re.M)
+        if name not in results and known:
             continue
-        when = f"{today}, {machine}" if name in results else ""
-        outcome = " ".join(outcome.replace("|", " ").split())
-        line = f"| {name} | {promise} | {how} | {counts.get(name, '')} | {outcome} | {when} |"
-        if row:
-            text = text.replace(row.group(0), line)
-        else:
-            text = text.replace("<!-- end of the table -->", line + "\n<!-- end of the table -->")
+        outcome = f"{counts.get(name, '')}: {results[name]} ({datetime.date.today()}, {machine})" if name in results else "not run yet"
+        line = f"- **{name}** {promise}. *How*: {how}. *Result*: {outcome}"
+        item = textwrap.fill(line, 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
+        end = "\n<!-- end of the list -->"
+        text = text.replace(known[0], item) if known else text.replace(end, item + end)
     path.write_text(text)
 
 
@@ -178,7 +176,7 @@ def main():
             print(f"{name}: its files are in {folder}", file=sys.stderr)
         print(f"{name}: {counts.get(name, '')}: {results[name]} ({time.monotonic() - begin:.0f} s)", flush=True)
     if arguments.write:
-        write_table(results, counts)
+        write_list(results, counts)
     return 1 if is_bad else 0
 
 
