@@ -15,6 +15,7 @@ struct OptionInfo;
 struct OptionsType {
   void (*check)(const Node& node, Problems& problems);
   std::vector<OptionInfo> (*describe)();
+  const char* purpose = nullptr;  // Options::kPurpose; null: it says none
 };
 
 /// The registered classes of a kind ("loss"), by name.
@@ -82,8 +83,11 @@ std::vector<OptionInfo> describe_options();
 
 template <class Options>
 constexpr OptionsType options_type() {
-  return {[](const Node& node, Problems& problems) { read_options<Options>(node, problems); },
-          &describe_options<Options>};
+  OptionsType type{
+      [](const Node& node, Problems& problems) { read_options<Options>(node, problems); },
+      &describe_options<Options>};
+  if constexpr (requires { Options::kPurpose; }) type.purpose = Options::kPurpose;
+  return type;
 }
 
 template <class Options>

@@ -18,6 +18,22 @@ struct LossOptions {
   }
 };
 
+/// What losses compare, and which losses do. `static constexpr const char* kPurpose = kMasks.what`
+/// in a loss's Options keeps it from tasks that learn something else; one without suits all.
+struct Compared {
+  const char *what, *losses;
+};
+inline constexpr Compared kMasks{"masks or classes",
+                                 "DiceCELoss (loss=dice_ce) or another of masks (docs/losses.md)"};
+inline constexpr Compared kValues{
+    "values",
+    "MSELoss (loss=mse), L1Loss (l1), HuberLoss (huber), SmoothL1Loss (smooth_l1) or SSIMLoss "
+    "(ssim)"};
+inline constexpr Compared kFlows{"flows (task.method=flows)",
+                                 "task.loss=null, which is CellposeLoss"};
+inline constexpr Compared kStars{"stars (task.method=stars)",
+                                 "task.loss=null, which is StarDistLoss"};
+
 /// A scalar to minimise. Registered under its class name in MONAI, or in torch.nn.
 class Loss {
  public:

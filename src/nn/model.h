@@ -37,7 +37,8 @@ struct ModelOptions {
   }
 };
 
-/// A network from an image to an image. Registered under its MONAI class name.
+/// A network from an image to an image, unless its Options say what it gives instead, and where it
+/// is expected: `static constexpr const char* kPurpose`. Registered under its MONAI class name.
 struct Model : torch::nn::Module {
   static constexpr const char* kKind = "model";
   explicit Model(const ModelOptions& options) : settings(options) {}

@@ -35,7 +35,7 @@ class MAETask final : public training::Task {
         config::optional_component<inference::Decoder>());
       v("inference_args", inference_args, "sliding window of prediction");
     }
-    void check() const { expect_loss_of(loss, Learned::values); }
+    void check() const { expect_loss_of(loss, nn::kValues); }
   };
   explicit MAETask(const Options& options)
       : options_(options),

@@ -36,7 +36,7 @@ class RegressionHead final : public Head {
         "is");
     }
     void check(const Node& model = Node::make_map()) {
-      expect_loss_of(loss, Learned::values);
+      expect_loss_of(loss, nn::kValues);
       if (!out_channels) out_channels = model.get<int64_t>("out_channels", 1);
       if (metrics.is_null()) metrics = Node::make_map();
       if (decoder.is_null())

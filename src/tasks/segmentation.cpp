@@ -85,7 +85,7 @@ class SegmentationHead final : public Head {
    private:
     /// Sets the parts of loss, metrics and decoder that follow from the labels.
     void fit() {
-      expect_loss_of(loss, Learned::masks);
+      expect_loss_of(loss, nn::kMasks);
       const bool exclusive = labels.are_exclusive();
       const std::string meaning =
           fmt::format("num_classes={} means {}", labels.num_classes, labels.text());

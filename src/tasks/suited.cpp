@@ -1,7 +1,9 @@
 #include "tasks/suited.h"
 
-#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,104 +17,41 @@ namespace {
 
 using config::Node;
 
-const char* advice_for(Learned learned) {
-  switch (learned) {
-    case Learned::masks:
-      return "DiceCELoss (loss=dice_ce) or another of masks (docs/losses.md)";
-    case Learned::values:
-      return "MSELoss (loss=mse), L1Loss (l1), HuberLoss (huber), SmoothL1Loss (smooth_l1) or "
-             "SSIMLoss (ssim)";
-    case Learned::flows:
-      return "task.loss=null, which is CellposeLoss";
-    case Learned::stars:
-      return "task.loss=null, which is StarDistLoss";
-  }
-  return "";
-}
-
-const char* text_of(Learned learned) {
-  switch (learned) {
-    case Learned::masks:
-      return "masks or classes";
-    case Learned::values:
-      return "values";
-    case Learned::flows:
-      return "flows (task.method=flows)";
-    case Learned::stars:
-      return "stars (task.method=stars)";
-  }
-  return "";
-}
-
-/// What the losses of Cytra compare; losses that contain others are not in the table.
-const std::map<std::string, Learned>& losses() {
-  static const std::map<std::string, Learned> known{{"BCEWithLogitsLoss", Learned::masks},
-                                                    {"BoundaryLoss", Learned::masks},
-                                                    {"CellposeLoss", Learned::flows},
-                                                    {"CrossEntropyLoss", Learned::masks},
-                                                    {"DiceCELoss", Learned::masks},
-                                                    {"DiceFocalLoss", Learned::masks},
-                                                    {"DiceLoss", Learned::masks},
-                                                    {"FocalLoss", Learned::masks},
-                                                    {"FocalTverskyLoss", Learned::masks},
-                                                    {"GeneralizedDiceLoss", Learned::masks},
-                                                    {"HausdorffDTLoss", Learned::masks},
-                                                    {"HuberLoss", Learned::values},
-                                                    {"L1Loss", Learned::values},
-                                                    {"LogHausdorffDTLoss", Learned::masks},
-                                                    {"MaskedDiceLoss", Learned::masks},
-                                                    {"MSELoss", Learned::values},
-                                                    {"SmoothL1Loss", Learned::values},
-                                                    {"SoftclDiceLoss", Learned::masks},
-                                                    {"SoftDiceclDiceLoss", Learned::masks},
-                                                    {"SSIMLoss", Learned::values},
-                                                    {"StarDistLoss", Learned::stars},
-                                                    {"TopKLoss", Learned::masks},
-                                                    {"TverskyLoss", Learned::masks}};
-  return known;
-}
-
-/// The registered name; "" where there is none, which is reported elsewhere.
-std::string type_of(const Node& component, const char* kind) {
+/// The registered class; none where there is no such class, which is reported elsewhere.
+std::optional<std::pair<std::string, const char*>> purpose_of(const Node& component,
+                                                              const char* kind) {
+  if (!component.is_map()) return std::nullopt;
+  const config::Components& known = config::components_of(kind);
   try {
-    return component.is_map() ? config::components_of(kind).name_of(component) : "";
+    const std::string name = known.name_of(component);
+    return std::pair(name, known.types.at(name).purpose);
   } catch (const ConfigError&) {
-    return "";
+    return std::nullopt;
   }
 }
 
 }  // namespace
 
 void expect_image_model(const Node& model) {
-  static const std::map<std::string, std::string> others{
-      {"MAE",
-       "hidden patches; expected task=mae (experiment=im2im/mae), or for masks model=seg_vit"},
-      {"HieraMAE",
-       "hidden patches; expected task=mae (experiment=im2im/mae), or for masks model=seg_vit"},
-      {"ImageClassifier",
-       "classes of images; expected task=classification (experiment=im2im/classification)"},
-      {"ViT", "tokens; expected model=unetr, swin_unetr or seg_vit, which make an image of them"},
-      {"FCOS", "boxes; expected task=detection (experiment=detection/cells)"},
-      {"Sam", "masks of boxes; expected task=promptable (experiment=promptable/cells)"}};
-  const std::string type = type_of(model, nn::Model::kKind);
-  if (const auto found = others.find(type); found != others.end()) {
+  const auto known = purpose_of(model, nn::Model::kKind);
+  if (known && known->second != nullptr) {
     throw ConfigError(
-        fmt::format("{}: {} gives {}", model.at("_target_").where(), type, found->second));
+        fmt::format("{}: {} gives {}", model.at("_target_").where(), known->first, known->second));
   }
   if (const Node* backbone = model.find("backbone")) expect_image_model(*backbone);
 }
 
-void expect_loss_of(const Node& loss, Learned learned) {
-  const std::string type = type_of(loss, nn::Loss::kKind);
-  if (type.empty()) return;
-  const auto found = losses().find(type);
-  if (found != losses().end() && found->second != learned) {
+void expect_loss_of(const Node& loss, const nn::Compared& learned) {
+  const auto known = purpose_of(loss, nn::Loss::kKind);
+  if (!known) return;
+  const auto& [type, compared] = *known;
+  if (compared != nullptr && std::string_view(compared) != learned.what) {
     throw ConfigError(fmt::format("{}: {} compares {}, but this task learns {}; expected {}",
                                   loss.at("_target_").where(),
                                   type,
-                                  text_of(found->second),
-                                  text_of(learned),
-                                  advice_for(learned)));
+                                  compared,
+                                  learned.what,
+                                  learned.losses));
   }
   for (const auto& [key, value] : loss.map) {  // losses in it, one or several by name
     expect_loss_of(value, learned);

@@ -5,12 +5,10 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "nn/loss.h"
 #include "nn/model.h"
 
 namespace cytra::tasks {
-
-/// What a task's outputs are compared with.
-enum class Learned { masks, values, flows, stars };
 
 /// Throws: ConfigError for a network that gives no image of its input: one that reconstructs hidden
 /// patches, finds objects or takes prompts.
@@ -24,8 +22,8 @@ std::shared_ptr<M> make_model_of(const config::Node& model, const std::string& r
   throw ConfigError("task.model: " + refusal);
 }
 
-/// Throws: ConfigError for a loss, or one in it, that compares something else. Those of the user's
-/// own pass.
-void expect_loss_of(const config::Node& loss, Learned learned);
+/// Throws: ConfigError for a loss, or one in it, that compares something else than what a task's
+/// outputs are compared with. Those that do not say what they compare pass.
+void expect_loss_of(const config::Node& loss, const nn::Compared& learned);
 
 }  // namespace cytra::tasks

@@ -12,46 +12,42 @@
 namespace cytra {
 namespace {
 
-using tasks::Learned;
-
 config::Node node(const std::string& yaml) {
   return config::parse_yaml(yaml, "test");
 }
 
-std::string loss_mistake(const std::string& yaml, Learned learned) {
+std::string loss_mistake(const std::string& yaml, const nn::Compared& learned) {
   return message_of<ConfigError>([&] { tasks::expect_loss_of(node(yaml), learned); });
 }
 
 TEST(Suited, LossesAreForWhatTheyCompare) {
-  EXPECT_EQ(loss_mistake("_target_: DiceLoss", Learned::masks), "");
-  EXPECT_EQ(loss_mistake("_target_: torch.nn.MSELoss", Learned::values), "");
-  EXPECT_NE(loss_mistake("_target_: torch.nn.MSELoss", Learned::masks).find("loss=dice_ce"),
+  EXPECT_EQ(loss_mistake("_target_: DiceLoss", nn::kMasks), "");
+  EXPECT_EQ(loss_mistake("_target_: torch.nn.MSELoss", nn::kValues), "");
+  EXPECT_NE(loss_mistake("_target_: torch.nn.MSELoss", nn::kMasks).find("loss=dice_ce"),
             std::string::npos);
-  EXPECT_NE(
-      loss_mistake("_target_: CellposeLoss", Learned::masks).find("CellposeLoss compares flows"),
-      std::string::npos);
-  EXPECT_NE(loss_mistake("_target_: CellposeLoss", Learned::stars).find("StarDistLoss"),
+  EXPECT_NE(loss_mistake("_target_: CellposeLoss", nn::kMasks).find("CellposeLoss compares flows"),
+            std::string::npos);
+  EXPECT_NE(loss_mistake("_target_: CellposeLoss", nn::kStars).find("StarDistLoss"),
             std::string::npos);
 }
 
 TEST(Suited, LossesInOthersToo) {
   const std::string sum =
       "{_target_: WeightedLoss, losses: {a: {_target_: DiceLoss}, b: {_target_: L1Loss}}}";
-  EXPECT_NE(loss_mistake(sum, Learned::masks).find("L1Loss compares values"), std::string::npos);
-  EXPECT_NE(loss_mistake(sum, Learned::values).find("DiceLoss compares masks"), std::string::npos);
-  EXPECT_NE(
-      loss_mistake("{_target_: DeepSupervisionLoss, loss: {_target_: MSELoss}}", Learned::masks)
-          .find("MSELoss"),
-      std::string::npos);
+  EXPECT_NE(loss_mistake(sum, nn::kMasks).find("L1Loss compares values"), std::string::npos);
+  EXPECT_NE(loss_mistake(sum, nn::kValues).find("DiceLoss compares masks"), std::string::npos);
+  EXPECT_NE(loss_mistake("{_target_: DeepSupervisionLoss, loss: {_target_: MSELoss}}", nn::kMasks)
+                .find("MSELoss"),
+            std::string::npos);
 }
 
-/// A loss that is registered and not in the table would pass every task.
+/// A loss that is registered and does not say what it compares would pass every task.
 TEST(Suited, EveryLossOfOursIsKnown) {
   for (const std::string& name : Registry<nn::Loss>::instance().names()) {
     if (name == "WeightedLoss" || name == "DeepSupervisionLoss") continue;  // they hold others
     if (name == "ExportedLoss") continue;  // what it compares is its author's
     int fitting = 0;
-    for (const Learned learned : {Learned::masks, Learned::values, Learned::flows, Learned::stars})
+    for (const nn::Compared& learned : {nn::kMasks, nn::kValues, nn::kFlows, nn::kStars})
       fitting += loss_mistake("_target_: " + name, learned).empty() ? 1 : 0;
     EXPECT_EQ(fitting, 1) << name;
   }

@@ -52,6 +52,16 @@ at::Tensor Decoder::labels_of(const at::Tensor& values,
   return decode(logits.unsqueeze(0), "mask", threshold)[0];
 }
 
+std::vector<std::string> decoder_forms() {
+  std::vector<std::string> all;
+  for (const std::string& name : Registry<Decoder>::instance().names()) {
+    for (std::string& form : make<Decoder>("_target_: " + name)->forms()) {
+      if (std::find(all.begin(), all.end(), form) == all.end()) all.push_back(std::move(form));
+    }
+  }
+  return all;
+}
+
 std::string Decoder::form_of(const std::string& form, const std::string& key) const {
   const std::vector<std::string> known = forms();
   if (form.empty()) return known.front();

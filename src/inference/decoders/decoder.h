@@ -67,6 +67,9 @@ class Decoder {
 /// (without: the model's out_channels) and multilabel. Throws: ConfigError.
 std::shared_ptr<Decoder> decoder_of(const config::Node& task);
 
+/// The forms of all decoders.
+std::vector<std::string> decoder_forms();
+
 /// The type of a decoded voxel in a file.
 io::Dtype dtype_of(const ops::Finish& finish);
 

@@ -74,6 +74,8 @@ struct MaeEncoder : torch::nn::Module {
 };
 
 struct MaeDecoderOptions {
+  static constexpr const char* kPurpose =
+      "hidden patches; expected task=mae (experiment=im2im/mae), or for masks model=seg_vit";
   int64_t decoder_layer = 4, decoder_head = 8, decoder_dim = 192;
   bool use_crossmae = false;
   template <class V>

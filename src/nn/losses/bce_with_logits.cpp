@@ -10,6 +10,7 @@ namespace cytra::nn {
 namespace {
 
 struct BCEWithLogitsLoss : ReducedOptions {
+  static constexpr const char* kPurpose = kMasks.what;
   std::vector<double> weight, pos_weight;
   std::optional<bool> to_onehot_y;
   template <class V>

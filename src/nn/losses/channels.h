@@ -26,6 +26,7 @@ struct Channels {
 };
 
 struct ChannelOptions : ReducedOptions {
+  static constexpr const char* kPurpose = kMasks.what;
   bool include_background = true;
   std::optional<bool> to_onehot_y, sigmoid, softmax;
   template <class V>

@@ -5,6 +5,7 @@
 namespace cytra::nn {
 
 struct CrossEntropyLoss : ReducedOptions {
+  static constexpr const char* kPurpose = kMasks.what;
   std::vector<double> weight;
   std::optional<bool> multilabel;
   double label_smoothing = 0;

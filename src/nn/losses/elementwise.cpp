@@ -11,6 +11,7 @@ namespace cytra::nn {
 namespace {
 
 struct MSELoss : ReducedOptions {
+  static constexpr const char* kPurpose = kValues.what;
   at::Tensor compute(const at::Tensor& prediction,
                      const at::Tensor& target,
                      const at::Tensor& mask) const {
@@ -20,6 +21,7 @@ struct MSELoss : ReducedOptions {
 CYTRA_REGISTER(Loss, LossOf<MSELoss>, "MSELoss");
 
 struct L1Loss : ReducedOptions {
+  static constexpr const char* kPurpose = kValues.what;
   at::Tensor compute(const at::Tensor& prediction,
                      const at::Tensor& target,
                      const at::Tensor& mask) const {
@@ -29,6 +31,7 @@ struct L1Loss : ReducedOptions {
 CYTRA_REGISTER(Loss, LossOf<L1Loss>, "L1Loss");
 
 struct HuberLoss : ReducedOptions {
+  static constexpr const char* kPurpose = kValues.what;
   double delta = 1;
   template <class V>
   void visit(V& v) {
@@ -45,6 +48,7 @@ struct HuberLoss : ReducedOptions {
 CYTRA_REGISTER(Loss, LossOf<HuberLoss>, "HuberLoss");
 
 struct SmoothL1Loss : ReducedOptions {
+  static constexpr const char* kPurpose = kValues.what;
   double beta = 1;
   template <class V>
   void visit(V& v) {

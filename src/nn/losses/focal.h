@@ -5,6 +5,7 @@
 namespace cytra::nn {
 
 struct FocalLoss : ReducedOptions {
+  static constexpr const char* kPurpose = kMasks.what;
   bool include_background = true, use_softmax = false;
   std::optional<bool> to_onehot_y;
   double gamma = 2;

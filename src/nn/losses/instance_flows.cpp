@@ -12,6 +12,7 @@ namespace {
 class CellposeLoss final : public Loss {
  public:
   struct Options {
+    static constexpr const char* kPurpose = kFlows.what;
     template <class V>
     void visit(V&) {}
   };

@@ -14,6 +14,7 @@ namespace {
 class StarDistLoss final : public Loss {
  public:
   struct Options {
+    static constexpr const char* kPurpose = kStars.what;
     double dist_weight = 0.2, background_reg = 1e-4;
     template <class V>
     void visit(V& v) {

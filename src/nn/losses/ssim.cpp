@@ -14,6 +14,7 @@ namespace cytra::nn {
 namespace {
 
 struct SSIMLoss : ReducedOptions, ops::SsimOptions {
+  static constexpr const char* kPurpose = kValues.what;
   double data_range = 1;
   template <class V>
   void visit(V& v) {

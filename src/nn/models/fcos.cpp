@@ -58,6 +58,8 @@ struct FcosBranch final : torch::nn::Module {
 class FCOS final : public DetectionModel {
  public:
   struct Options : ModelOptions {
+    static constexpr const char* kPurpose =
+        "boxes; expected task=detection (experiment=detection/cells)";
     int64_t in_channels = 1, num_classes = 1, width = 64, num_convs = 2;
     Sizes filters{16, 32, 64, 96, 128};
     config::Node norm_name = config::parse_yaml("[group, {num_groups: 8}]", "norm_name");

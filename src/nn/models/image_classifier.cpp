@@ -91,6 +91,8 @@ void load_encoder_of(torch::nn::Module& module, const std::string& path) {
 class ImageClassifier final : public Classifier {
  public:
   struct Options : ModelOptions {
+    static constexpr const char* kPurpose =
+        "classes of images; expected task=classification (experiment=im2im/classification)";
     config::Node backbone;
     int64_t out_channels = 2;
     std::string pooling = "avg";

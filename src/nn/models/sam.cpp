@@ -14,6 +14,8 @@ namespace {
 class Sam final : public PromptableModel {
  public:
   struct Options : ModelOptions, SamEncoderOptions, SamDecoderOptions {
+    static constexpr const char* kPurpose =
+        "masks of boxes; expected task=promptable (experiment=promptable/cells)";
     bool dense_boxes = false;
     std::vector<double> pixel_mean = kSamPixels.mean, pixel_std = kSamPixels.std;
     template <class V>

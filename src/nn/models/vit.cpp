@@ -14,6 +14,8 @@ namespace {
 class ViT final : public Model {
  public:
   struct Options : ModelOptions, VitOptions {
+    static constexpr const char* kPurpose =
+        "tokens; expected model=unetr, swin_unetr or seg_vit, which make an image of them";
     Sizes patch_size{16};
     int64_t num_layers = 12, num_classes = 2;
     bool classification = false;

@@ -4,10 +4,17 @@
 
 #include "base/error.h"
 #include "config/options.h"
+#include "inference/decoders/decoder.h"
 #include "inference/outputs/output.h"
 #include "io/formats.h"
 
 namespace cytra::pipelines {
+
+std::vector<std::string> save_choices() {
+  std::vector<std::string> choices = inference::decoder_forms();
+  choices.insert(choices.begin(), "auto");
+  return choices;
+}
 
 std::vector<std::string> contour_choices() {
   std::vector<std::string> choices = inference::result_outputs("contours");

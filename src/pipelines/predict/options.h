@@ -11,6 +11,8 @@
 
 namespace cytra::pipelines {
 
+/// The choices: auto, and the forms of all decoders.
+std::vector<std::string> save_choices();
 /// The choices: none, those of inference::result_outputs("contours"), and both for all of them.
 std::vector<std::string> contour_choices();
 
@@ -29,7 +31,7 @@ struct MadeOptions {
       "probability over checkpoints, turned images and dropout; labels: of instances, raw: what "
       "they are made of; auto: mask, of "
       "a regression its value, of instances labels",
-      {"auto", "mask", "probability", "logits", "entropy", "variance", "value", "labels", "raw"});
+      save_choices());
     v("threshold", threshold, "threshold of a mask's probability", 0, 1);
     v("temperature",
       temperature,

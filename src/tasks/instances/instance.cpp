@@ -53,7 +53,7 @@ class InstanceHead final : public Head {
     }
     void check(const Node& /*model*/ = {}) {
       const bool has_flows = method == "flows";
-      expect_loss_of(loss, has_flows ? Learned::flows : Learned::stars);
+      expect_loss_of(loss, has_flows ? nn::kFlows : nn::kStars);
       if (!anisotropy.empty() && anisotropy.size() != 3)
         throw ConfigError(
             fmt::format("task.anisotropy: {} numbers, expected Z, Y, X", anisotropy.size()));

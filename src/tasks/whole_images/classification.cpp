@@ -51,7 +51,7 @@ class ClassificationHead final : public WholeImageHead {
         throw ConfigError("class_names: [], but multilabel=true: expected the labels' columns");
       if (!multilabel && target.count < 2)
         throw ConfigError("num_classes: 1, expected 2 classes or more, or multilabel=true");
-      expect_loss_of(loss, Learned::masks);
+      expect_loss_of(loss, nn::kMasks);
       const bool has_numbers = !multilabel && !one_hot;
       const std::string meaning =
           multilabel ? "multilabel=true means labels that do not exclude each other"

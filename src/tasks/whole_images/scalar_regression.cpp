@@ -40,7 +40,7 @@ class ScalarRegressionHead final : public WholeImageHead {
       task.set("columns", Node::make_list(columns));
       target = image_target_of(task);
       target.check();
-      expect_loss_of(loss, Learned::values);
+      expect_loss_of(loss, nn::kValues);
       if (metrics.is_null()) metrics = Node::make_map();
       if (decoder.is_null())
         decoder = config::parse_yaml("{_target_: RegressionDecoder}", "ScalarRegressionHead");
