@@ -7,21 +7,12 @@
 #include "config/composer.h"
 #include "config/composition/merge.h"
 #include "config/interpolation/interpolate.h"
+#include "config/text/cast.h"
 #include "config/text/python_text.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {
-
-bool is_number(const Node& node) {
-  return node.kind == Kind::boolean || node.kind == Kind::integer || node.kind == Kind::real;
-}
-
-double number_of(const Node& node) {
-  return node.kind == Kind::boolean   ? static_cast<double>(node.boolean)
-         : node.kind == Kind::integer ? static_cast<double>(node.integer)
-                                      : node.real;
-}
 
 /// Compares as Python's ==: 1, 1.0 and true are one value, and the order of keys does not count.
 bool python_equal(const Node& a, const Node& b) {

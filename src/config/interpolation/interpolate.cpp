@@ -218,7 +218,7 @@ Value Interpolator::adopt(Node tree, const Site* parent, const Site& node) {
 Node Interpolator::resolved(const Value& value, const Origin& origin) {
   if (value.kind == Value::Kind::container) return resolved_container(*value.site, origin);
   Node node;
-  if (value.kind == Value::Kind::list || value.kind == Value::Kind::tuple) {
+  if (value.kind == Value::Kind::list) {
     node.kind = Kind::list;
     for (const Value& item : value.items) node.list.push_back(resolved(item, origin));
   } else if (value.kind == Value::Kind::map) {

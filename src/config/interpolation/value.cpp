@@ -1,6 +1,6 @@
 #include "config/interpolation/value.h"
 
-#include "config/interpolation/numbers.h"
+#include "config/text/cast.h"
 #include "config/text/python_text.h"
 #include "config/text/scalar.h"
 
@@ -18,7 +18,6 @@ void append_value_repr(const Value& value, std::string& out) {
       }
       append_value_repr(value.items[i], out);
     }
-    if (value.kind == Value::Kind::tuple && value.items.size() == 1) out += ',';
     out += close;
   };
   switch (value.kind) {
@@ -30,9 +29,6 @@ void append_value_repr(const Value& value, std::string& out) {
       break;
     case Value::Kind::list:
       append_all('[', ']');
-      break;
-    case Value::Kind::tuple:
-      append_all('(', ')');
       break;
     case Value::Kind::map:
       append_all('{', '}');
@@ -90,9 +86,9 @@ Value Value::make_real(double real) {
   return value;
 }
 
-Value Value::make_list(std::vector<Value> items, Kind kind) {
+Value Value::make_list(std::vector<Value> items) {
   Value value;
-  value.kind = kind;
+  value.kind = Kind::list;
   value.items = std::move(items);
   return value;
 }
@@ -119,7 +115,6 @@ const char* name_of(Value::Kind kind) {
                                    "a real number",
                                    "text",
                                    "a list",
-                                   "a tuple",
                                    "a map",
                                    "a container of the configuration"};
   return names[static_cast<int>(kind)];
@@ -136,7 +131,7 @@ std::string python_str(const Value& value) {
 }
 
 std::string key_identity(const Value& key) {
-  return key.is_number() ? real_text(number_of(key)) : "=" + python_str(key);
+  return key.is_number() ? real_text(number_of(to_node(key))) : "=" + python_str(key);
 }
 
 void add_size(const Value& value, Size& size) {
@@ -162,7 +157,6 @@ Node to_node(const Value& value) {
       node.quoted = true;
       break;
     case Value::Kind::list:
-    case Value::Kind::tuple:
       node = Node::make_list();
       for (const Value& item : value.items) node.list.push_back(to_node(item));
       break;

@@ -22,13 +22,13 @@ struct Site {
 /// A scalar; a list or map outside of any tree (its ${...} are resolved, like OmegaConf's plain
 /// Python values); or a container of a tree, whose ${...} are followed when they are read.
 struct Value {
-  enum class Kind { null, boolean, integer, real, text, list, tuple, map, container };
+  enum class Kind { null, boolean, integer, real, text, list, map, container };
   Kind kind = Kind::null;
   bool boolean = false;
   int64_t integer = 0;
   double real = 0;
   std::string text;
-  std::vector<Value> items;    // of a list or tuple; the values of a map
+  std::vector<Value> items;    // of a list; the values of a map
   std::vector<Value> keys;     // of a map
   const Site* site = nullptr;  // the place of a container, or of a scalar in a tree
 
@@ -36,7 +36,7 @@ struct Value {
   static Value make_boolean(bool value);
   static Value make_integer(int64_t value);
   static Value make_real(double value);
-  static Value make_list(std::vector<Value> items, Kind kind = Kind::list);
+  static Value make_list(std::vector<Value> items);
   /// The value of a scalar node, unchanged.
   static Value of(const Node& scalar);
   bool is_text() const { return kind == Kind::text; }
@@ -53,7 +53,7 @@ std::string python_repr(const Value& value);
 std::string key_identity(const Value& key);
 /// Adds the values and bytes that a copy would take; a container counts as one value.
 void add_size(const Value& value, Size& size);
-/// Makes a tree of the value: containers are copied with their ${...}, a tuple becomes a list.
+/// Makes a tree of the value: containers are copied with their ${...}.
 Node to_node(const Value& value);
 
 }  // namespace cytra::config

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "config/overrides/cast.h"
+#include "config/text/cast.h"
 
 namespace cytra::config {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "config/overrides/cast.h"
+#include "config/text/cast.h"
 
 namespace cytra::config {
 namespace {

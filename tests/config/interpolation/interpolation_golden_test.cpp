@@ -82,7 +82,7 @@ TEST_F(InterpolationGolden, MergesMatchHydra) {
 }
 
 TEST_F(InterpolationGolden, ExpressionsMatchPython) {
-  replay("expressions", 354, [](const Json& text) {
+  replay("expressions", 353, [](const Json& text) {
     return to_node(evaluate_expression(text.get<std::string>()));
   });
 }

@@ -1,4 +1,4 @@
-#include "config/overrides/cast.h"
+#include "config/text/cast.h"
 
 #include <algorithm>
 #include <charconv>
