@@ -233,7 +233,7 @@ void predict_head(OwnProcess& self,
                   const std::string& folder,
                   Tally& tally,
                   PredictStages& stages,
-                  pipelines::WorkProfile* profile,
+                  training::Profile* profile,
                   const std::function<void(int signal)>& conclude) {
   const inference::LoadedModel& model = by.predictor.model();
   std::optional<tasks::ResultScores> scores;

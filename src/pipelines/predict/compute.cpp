@@ -34,7 +34,7 @@ void PredictPipeline::compute_all(Progress& progress) {
       if (batch.size() == 1) compute(batch[0], progress);
       if (batch.size() > 1) compute_together(batch, progress);
     }
-    if (run_.profile != nullptr) run_.profile->end_batch();
+    if (run_.profile != nullptr) run_.profile->end_step();
     done += static_cast<int64_t>(batch.size());
     batch.clear();
     progress.update(done);

@@ -48,7 +48,7 @@ struct PredictRun {
   /// They share the inputs out among them, or the rows of each where there are fewer inputs.
   training::Processes& processes;
   PredictStages& stages;
-  WorkProfile* profile = nullptr;  // null: none
+  training::Profile* profile = nullptr;  // null: none
 };
 
 class PredictPipeline {
