@@ -52,7 +52,7 @@ MAY_HAVE_ADDRESS_KEYS = {
     "src/nn/fold.cpp": "it holds the tensors beside them",
     "src/nn/summary.cpp": "blocks of memory, which it forgets when they are freed",
     "src/perf/transfers.cpp": "code, which stays where it is",
-    "src/training/memory_meter.h": "blocks of memory, which it forgets when they are freed",
+    "src/training/callbacks/memory_profiler.cpp": "blocks of memory, which it forgets when they are freed",
 }
 
 

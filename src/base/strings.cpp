@@ -65,7 +65,7 @@ std::string format_time(const char* format) {
 std::string format_bytes(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   int unit = 0;
-  for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
+  for (; std::abs(bytes) >= 1000 && unit < 4; ++unit) bytes /= 1000;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, units[unit]);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -185,10 +186,6 @@ std::string format_us(double us) {
                      : fmt::format("{:.3f}us", us);
 }
 
-std::string format_signed_bytes(int64_t bytes) {
-  return (bytes < 0 ? "-" : "") + format_bytes(std::abs(static_cast<double>(bytes)));
-}
-
 }  // namespace
 
 OperatorProfiler::~OperatorProfiler() {
@@ -265,40 +262,41 @@ std::string to_text(const OperatorRows& rows, const std::string& sort_by, int64_
   const auto percent = [](double part, double whole) {
     return fmt::format("{:.2f}%", whole > 0 ? 100 * part / whole : 0.0);
   };
-  std::vector<std::vector<std::string>> lines;
+  using Row = const OperatorRow&;
+  struct Column {
+    const char* title;
+    bool is_shown;
+    std::function<std::string(Row)> text;
+  };
+  const auto average = [](double us, Row row) {
+    return format_us(us / static_cast<double>(row.calls));
+  };
+  const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
+  const std::vector<Column> columns{
+      {"Self CPU %", true, [&](Row row) { return percent(row.self_cpu_us, cpu_us); }},
+      {"Self CPU", true, [](Row row) { return format_us(row.self_cpu_us); }},
+      {"CPU total %", true, [&](Row row) { return percent(row.cpu_us, cpu_us); }},
+      {"CPU total", true, [](Row row) { return format_us(row.cpu_us); }},
+      {"CPU time avg", true, [&](Row row) { return average(row.cpu_us, row); }},
+      {"Self CUDA", has_cuda, [](Row row) { return format_us(row.self_cuda_us); }},
+      {"Self CUDA %", has_cuda, [&](Row row) { return percent(row.self_cuda_us, cuda_us); }},
+      {"CUDA total", has_cuda, [](Row row) { return format_us(row.cuda_us); }},
+      {"CUDA time avg", has_cuda, [&](Row row) { return average(row.cuda_us, row); }},
+      {"CPU Mem", has_cpu_bytes, [&](Row row) { return bytes(row.cpu_bytes); }},
+      {"Self CPU Mem", has_cpu_bytes, [&](Row row) { return bytes(row.self_cpu_bytes); }},
+      {"CUDA Mem", has_cuda_bytes, [&](Row row) { return bytes(row.cuda_bytes); }},
+      {"Self CUDA Mem", has_cuda_bytes, [&](Row row) { return bytes(row.self_cuda_bytes); }},
+      {"# of Calls", true, [](Row row) { return std::to_string(row.calls); }}};
   const auto end = std::min(order.size(), static_cast<std::size_t>(row_limit));
-  lines.push_back({"Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"});
-  if (has_cuda)
-    for (const char* title : {"Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"})
-      lines[0].emplace_back(title);
-  if (has_cpu_bytes)
-    for (const char* title : {"CPU Mem", "Self CPU Mem"}) lines[0].emplace_back(title);
-  if (has_cuda_bytes)
-    for (const char* title : {"CUDA Mem", "Self CUDA Mem"}) lines[0].emplace_back(title);
-  lines[0].emplace_back("# of Calls");
+  std::vector<std::vector<std::string>> lines{{"Name"}};
   for (std::size_t i = 0; i < end; ++i) {
-    const auto& [name, row] = *order[i];
-    const auto calls = static_cast<double>(row.calls);
-    std::vector<std::string> line{name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "...",
-                                  percent(row.self_cpu_us, cpu_us),
-                                  format_us(row.self_cpu_us),
-                                  percent(row.cpu_us, cpu_us),
-                                  format_us(row.cpu_us),
-                                  format_us(row.cpu_us / calls)};
-    if (has_cuda)
-      for (const std::string& text : {format_us(row.self_cuda_us),
-                                      percent(row.self_cuda_us, cuda_us),
-                                      format_us(row.cuda_us),
-                                      format_us(row.cuda_us / calls)})
-        line.push_back(text);
-    if (has_cpu_bytes)
-      for (const int64_t bytes : {row.cpu_bytes, row.self_cpu_bytes})
-        line.push_back(format_signed_bytes(bytes));
-    if (has_cuda_bytes)
-      for (const int64_t bytes : {row.cuda_bytes, row.self_cuda_bytes})
-        line.push_back(format_signed_bytes(bytes));
-    line.push_back(std::to_string(row.calls));
-    lines.push_back(std::move(line));
+    const std::string& name = order[i]->first;
+    lines.push_back({name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "..."});
+  }
+  for (const Column& column : columns) {
+    if (!column.is_shown) continue;
+    lines[0].emplace_back(column.title);
+    for (std::size_t i = 0; i < end; ++i) lines[i + 1].push_back(column.text(order[i]->second));
   }
   std::string text = format_table(lines);
   if (end < order.size()) text += fmt::format("... and {} more\n", order.size() - end);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -12,7 +11,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
-#include <cxxabi.h>
+#include <c10/util/Type.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fmt/format.h>
@@ -82,10 +81,7 @@ Transfer kind_of_copy(const at::Tensor& to, const at::Tensor& from) {
 
 /// "cytra::nn::pad" of "cytra::nn::pad(at::Tensor const&) const".
 std::string function_name(const char* symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free);
-  const std::string name = status == 0 ? text.get() : symbol;
+  const std::string name = c10::demangle(symbol);
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
   std::size_t end = name.find('(');
   while (end != std::string::npos && name.compare(end, kAnonymous.size(), kAnonymous) == 0)

@@ -19,6 +19,7 @@
 #include "perf/machine_load.h"
 #include "perf/measure.h"
 #include "training/precision.h"
+#include "training/trainer/step.h"
 
 namespace cytra::training {
 namespace {
@@ -31,44 +32,49 @@ bool is_double_too_much(int64_t peak, int64_t used, c10::Device device) {
   return 2.0 * static_cast<double>(peak) > 0.85 * (static_cast<double>(used) + free);
 }
 
-data::Batch repeated(const data::Batch& one,
-                     int64_t times,
-                     const Precision& precision,
-                     c10::Device device) {
-  data::Batch batch = one;
-  cast(batch, precision.parameters);
-  for (auto& [key, tensor] : batch.tensors) {
-    std::vector<int64_t> repeats(static_cast<std::size_t>(tensor.dim()), 1);
-    repeats[0] = times;
-    tensor = tensor.repeat(repeats).contiguous(tensor.suggest_memory_format()).to(device);
-  }
-  return batch;
-}
-
 /// The time of a forward and backward pass of one image.
 double seconds_of_image(Task& task,
                         const data::Batch& batch,
                         const Precision& precision,
                         c10::Device device) {
-  const auto pass = [&] {
-    at::Tensor loss;
-    {
-      const Autocast autocast(precision, device.type());
-      loss = task.training_step(batch);
-    }
-    loss.backward();
-  };
+  const auto pass = [&] { run_pass(task, batch, precision, device); };
   return perf::measure(pass, {0, 1}, device).best_s() /
          static_cast<double>(batch.tensors.begin()->second.size(0));
 }
 
 }  // namespace
 
+data::Batch repeated(data::Batch batch, int64_t times) {
+  for (auto& [key, tensor] : batch.tensors) {
+    std::vector<int64_t> repeats(static_cast<std::size_t>(tensor.dim()), 1);
+    repeats[0] = times;
+    if (times > 1) tensor = tensor.repeat(repeats).contiguous(tensor.suggest_memory_format());
+  }
+  return batch;
+}
+
+void run_pass(Task& task,
+              const data::Batch& batch,
+              const Precision& precision,
+              c10::Device device,
+              bool detects_anomaly) {
+  at::Tensor loss;
+  {
+    const Autocast autocast(precision, device.type());
+    loss = task.training_step(batch);
+  }
+  backward(loss, detects_anomaly, 0, batch.ids);
+}
+
 int64_t find_batch_size(Task& task,
                         const data::Batch& one,
                         const Precision& precision,
                         int64_t most,
                         std::optional<int64_t> budget) {
+  if (one.tensors.empty()) {
+    log::warn("data.batch_size=AUTO: 1, as data.collate=list keeps the images apart");
+    return 1;
+  }
   nn::Model& model = task.model();
   const c10::Device device = model.parameters().front().device();
   const nn::KeepForwardState untouched(model);
@@ -79,8 +85,15 @@ int64_t find_batch_size(Task& task,
     return !is_double_too_much(peak, device::used_memory(device), device) &&
            (!budget || 2 * peak <= *budget);
   };
+  const auto batch_of = [&](int64_t size) {
+    data::Batch batch = one;
+    cast(batch, precision.parameters);
+    batch = repeated(std::move(batch), size);
+    for (auto& [key, tensor] : batch.tensors) tensor = tensor.to(device);
+    return batch;
+  };
   device::reset_peak_memory(device);
-  data::Batch best = repeated(one, 1, precision, device);
+  data::Batch best = batch_of(1);
   int64_t chosen = 1;
   seconds_of_image(task, best, precision, device);  // it warms up
   double seconds = seconds_of_image(task, best, precision, device);
@@ -97,7 +110,7 @@ int64_t find_batch_size(Task& task,
     data::Batch batch;
     double last = 0;
     const auto verdict = device::if_it_fits([&] {
-      batch = repeated(one, size, precision, device);
+      batch = batch_of(size);
       seconds_of_image(task, batch, precision, device);  // it warms up
       return perf::time_in_turn(
           [&] { return seconds = seconds_of_image(task, best, precision, device); },

@@ -3,10 +3,20 @@
 #include <optional>
 #include <string>
 
+#include "data/loader/batch.h"
 #include "training/precision.h"
 #include "training/task.h"
 
 namespace cytra::training {
+
+/// The batch, `times` times over.
+data::Batch repeated(data::Batch batch, int64_t times);
+/// A forward and backward pass, whose gradients add to those there are.
+void run_pass(Task& task,
+              const data::Batch& batch,
+              const Precision& precision,
+              c10::Device device,
+              bool detects_anomaly = false);
 
 /// Chooses the batch size for `data.batch_size: AUTO`. Runs forward and backward passes with 1, 2,
 /// 4, ... times the images of `one` (on the CPU, page-locked or not) until they no longer fit or

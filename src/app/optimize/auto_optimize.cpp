@@ -50,48 +50,26 @@ class Search {
         newest_(trials.measure({}, {2 * seconds, false})),
         start_(newest_.facts) {}
 
-  enum class Outcome { taken, no_better, too_large };
-
-  Outcome try_value(const std::string& key, const Node& value, Aim aim = Aim::training) {
+  /// Returns whether the value is taken.
+  bool try_value(const std::string& key, const Node& value, Aim aim = Aim::training) {
     const Changes after = with(best_, key, value);
     const std::string text = text_of(trials_.run(), {{key, value}});
     const std::optional<Tried> tried = try_changes(trials_, best_, after, seconds_, aim);
     if (!tried) {
       log::info("{}: does not fit into memory", text);
-      return Outcome::too_large;
+      return false;
     }
     const perf::Verdict& verdict = tried->verdict;
     log::info("{}: {}{}", text, verdict.text(), verdict.is_gain ? ", taken" : "");
-    if (!verdict.is_gain) return Outcome::no_better;
+    if (!verdict.is_gain) return false;
     best_ = after;
     newest_ = tried->measured;
-    return Outcome::taken;
+    return true;
   }
 
-  /// Doubles the batch size while that is faster; where memory runs out, looks for the largest
-  /// that fits.
   void find_batch_size() {
-    int64_t size = newest_.facts.batch_size, too_large = 0;
-    bool grows = false;
-    const auto outcome_of = [&](int64_t next) {
-      if (next > newest_.facts.most_batch_size) return Outcome::too_large;
-      return try_value(kBatch, Node::make_integer(next));
-    };
-    const int64_t most = start_.images / kFewestBatches;
-    for (int64_t by = 2; by <= 4 && too_large == 0 && size * by <= most;) {
-      const Outcome outcome = outcome_of(size * by);
-      grows = outcome == Outcome::taken || (outcome == Outcome::too_large && grows);
-      if (outcome == Outcome::too_large) too_large = size * by;
-      if (outcome == Outcome::taken) size *= by;
-      by = outcome == Outcome::taken ? 2 : 2 * by;  // for larger batches torch may choose other
-                                                    // kernels
-    }
-    while (grows && too_large - size > std::max<int64_t>(1, size / 8)) {
-      const int64_t middle = size + (too_large - size) / 2;
-      const Outcome outcome = outcome_of(middle);
-      if (outcome == Outcome::no_better) break;
-      (outcome == Outcome::too_large ? too_large : size) = middle;
-    }
+    const int64_t size = trials_.best_batch_size(best_);
+    if (size > newest_.facts.batch_size) try_value(kBatch, Node::make_integer(size));
   }
 
   void find_loader() {
@@ -116,7 +94,7 @@ class Search {
     const Node windows = trials_.value(kWindows);
     if (windows.kind != config::Kind::integer || newest_.validation_s == 0) return;
     for (int64_t size = 2 * windows.integer; size <= 8 * windows.integer; size *= 2) {
-      if (try_value(kWindows, Node::make_integer(size), Aim::validation) != Outcome::taken) break;
+      if (!try_value(kWindows, Node::make_integer(size), Aim::validation)) break;
     }
   }
 

@@ -12,8 +12,8 @@ namespace {
 using config::Node;
 
 constexpr double kBound = 0.2;  // share of the time from which on something holds a training back
-constexpr double kSeldom = 50;  // steps between two looks that cost next to nothing
-constexpr int64_t kMostTimes = 16;  // a batch may grow by
+constexpr double kWorthwhile = 0.05;  // share of the time that is worth a trial
+constexpr int64_t kSeldom = 50;       // steps between two looks that cost next to nothing
 
 double of_callbacks(const StepTimes& times) {
   double sum = 0;
@@ -28,113 +28,84 @@ double rest_of(const StepTimes& times) {
                       of_callbacks(times));
 }
 
-double without(const StepTimes& times, double seconds) {
-  return times.wall_s / std::max(times.wall_s - seconds, 0.02 * times.wall_s);
+using Advices = std::vector<Advice>;
+
+void add(Advices& advice, const std::string& key, Node value, std::string note = "") {
+  advice.push_back({{{key, std::move(value)}}, std::move(note)});
 }
 
-/// The seconds that a thread takes to load an image.
-double loading(const Facts& facts, double miss_share, double TransformTime::*time) {
-  double seconds = 0;
-  for (const TransformTime& one : facts.transforms)
-    seconds += one.*time * (one.is_cached ? miss_share : 1);
-  return seconds;
-}
-
-/// The seconds of a batch whose images take `load_s` of one thread each: the model by which gains
-/// in loading are estimated.
-double batch_seconds(const StepTimes& times, const Facts& facts, double load_s, int64_t workers) {
-  const double rest =
-      (times.wall_s - times.data_s - times.loader_s) / static_cast<double>(times.batches);
-  const double load = load_s * static_cast<double>(facts.batch_size);
-  if (workers == 0) return rest + load;
-  const auto cores = static_cast<double>(facts.cores);
-  const double busy =
-      facts.is_on_gpu ? 1 : static_cast<double>(std::min(facts.threads, facts.cores));
-  return std::max({rest,
-                   load / static_cast<double>(std::min(workers, facts.cores)),
-                   (load + rest * busy) / cores});
-}
-
-void advise_loading(const StepTimes& times, const Facts& facts, std::vector<Advice>& advice) {
-  const double now = loading(facts, facts.miss_share, &TransformTime::seconds),
-               cached = loading(facts, 0, &TransformTime::seconds);
-  const double before = batch_seconds(times, facts, now, facts.num_workers);
-  const auto gain = [&](double load_s, int64_t workers) {
-    const double after = batch_seconds(times, facts, load_s, workers);
-    return after > 0 ? before / after : 1;
-  };
-  if (facts.num_workers < facts.cores) {
-    advice.push_back(
-        {{{"data.num_workers", Node::make_integer(facts.cores)}}, gain(now, facts.cores), ""});
-  }
+void advise_loading(const Facts& facts, Advices& advice) {
+  if (facts.num_workers < facts.cores)
+    add(advice, "data.num_workers", Node::make_integer(facts.cores));
   const double all_gb = 1.1e-9 * facts.kept_bytes * static_cast<double>(facts.images);
   if (facts.miss_share > 0 && all_gb > facts.ram_cache_gb && all_gb < facts.free_gb / 2) {
-    Node gb = Node::make_integer(static_cast<int64_t>(std::ceil(all_gb)));
-    advice.push_back(
-        {{{"data.ram_cache_gb", std::move(gb)}},
-         gain(cached, facts.num_workers),
-         fmt::format("it keeps the images in {:.1f} GB of memory; the gain begins with "
-                     "the second epoch",
-                     all_gb)});
+    add(advice,
+        "data.ram_cache_gb",
+        Node::make_integer(static_cast<int64_t>(std::ceil(all_gb))),
+        fmt::format("it keeps the images in {:.1f} GB of memory; the gain begins with the second "
+                    "epoch",
+                    all_gb));
   }
-  if (!facts.lazy_key.empty() && facts.miss_share > 0) {
-    advice.push_back(
-        {{{facts.lazy_key, Node::make_boolean(true)}},
-         // a crop costs next to nothing compared with the whole image
-         gain(now - facts.transforms.front().seconds * facts.miss_share, facts.num_workers),
-         ""});
-  }
+  if (!facts.lazy_key.empty() && facts.miss_share > 0)
+    add(advice, facts.lazy_key, Node::make_boolean(true));
 }
 
-void advise_callbacks(const StepTimes& times, const Facts& facts, std::vector<Advice>& advice) {
+/// Advises on what a host does between two steps, the longest first.
+void advise_host(const StepTimes& times, const Facts& facts, Advices& advice) {
+  std::vector<std::pair<double, std::string>> callbacks;
   for (const auto& [name, seconds] : times.callbacks_s) {
+    if (seconds >= kWorthwhile * times.wall_s) callbacks.emplace_back(seconds, name);
+  }
+  std::sort(callbacks.rbegin(), callbacks.rend());
+  for (const auto& [seconds, name] : callbacks) {
     const auto intervals = facts.callback_intervals.find(name);
     if (intervals == facts.callback_intervals.end() || intervals->second.empty()) {
-      advice.push_back({{{"callbacks." + name, Node()}},
-                        without(times, seconds),
-                        "it switches the callback off"});
+      add(advice, "callbacks." + name, Node(), "it switches the callback off");
       continue;
     }
-    Advice rarer;
-    double share = 0;
+    Advice rarer{{}, "the callback looks less often"};
     for (const auto& [key, every] : intervals->second) {
-      if (static_cast<double>(every) >= kSeldom) continue;
-      rarer.changes.emplace_back(fmt::format("callbacks.{}.{}", name, key),
-                                 Node::make_integer(static_cast<int64_t>(kSeldom)));
-      share = std::max(share, 1 - static_cast<double>(every) / kSeldom);
+      if (every < kSeldom)
+        rarer.changes.emplace_back(fmt::format("callbacks.{}.{}", name, key),
+                                   Node::make_integer(kSeldom));
     }
-    rarer.gain = without(times, share * seconds);
-    rarer.note = "the callback looks less often";
     if (!rarer.changes.empty()) advice.push_back(std::move(rarer));
   }
+  if (facts.detects_anomaly)
+    add(advice,
+        "trainer.detect_anomaly",
+        Node::make_boolean(false),
+        "a NaN's operation is no longer named");
 }
 
-/// Advises a larger batch, which spreads the fixed cost of a batch over more images.
-void advise_batch(const StepTimes& times, const Facts& facts, std::vector<Advice>& advice) {
-  const double each = times.fixed_s + rest_of(times);
-  const auto wall = [&](int64_t by) {
-    return each / static_cast<double>(by) + times.wall_s - each;
-  };
-  int64_t by = 1;
-  while (2 * by <= kMostTimes && 2 * by * facts.batch_size <= facts.most_batch_size &&
-         wall(by) > kPromising * wall(2 * by))
-    by *= 2;
-  if (by == 1) return;
-  advice.push_back({{{"data.batch_size", Node::make_integer(by * facts.batch_size)}},
-                    times.wall_s / wall(by),
-                    fmt::format("steps of {} times the images: the learning rate may have to grow, "
-                                "and an epoch has fewer steps",
-                                by)});
-}
-
-/// Advises other ways to do the same work; only a trial shows which are faster.
-void advise_computing(const Facts& facts, std::vector<Advice>& advice) {
-  advice.push_back({{{"model.channels_last", Node::make_boolean(!facts.channels_last)}}, 1, ""});
-  if (facts.precision == "32" || facts.precision == "32-true") {
-    advice.push_back({{{"trainer.precision", Node::make_string("bf16-mixed")}},
-                      1,
-                      "products have 8 bits instead of 24"});
+/// Advises on what a batch of any size takes: more images in one, and less to do for each.
+void advise_launches(const Facts& facts, Advices& advice) {
+  if (facts.best_batch_size > facts.batch_size) {
+    add(advice,
+        "data.batch_size",
+        Node::make_integer(facts.best_batch_size),
+        fmt::format("steps of {} images instead of {}: the learning rate may have to grow, and an "
+                    "epoch has fewer steps",
+                    facts.best_batch_size,
+                    facts.batch_size));
   }
+  if (facts.is_on_gpu && !facts.compiles)
+    add(advice,
+        "model.compile_model",
+        Node::make_boolean(true),
+        "steps are recorded once and played");
+  if (facts.log_every_n_steps < kSeldom)
+    add(advice, "trainer.log_every_n_steps", Node::make_integer(kSeldom), "the log has fewer rows");
+}
+
+/// Advises other ways to do the same work.
+void advise_computing(const Facts& facts, Advices& advice) {
+  add(advice, "model.channels_last", Node::make_boolean(!facts.channels_last));
+  if (facts.precision == "32" || facts.precision == "32-true")
+    add(advice,
+        "trainer.precision",
+        Node::make_string("bf16-mixed"),
+        "products have 8 bits instead of 24");
 }
 
 }  // namespace
@@ -156,8 +127,10 @@ Shares StepTimes::shares() const {
 void share_cores(const Facts& facts, StepTimes& times) {
   if (facts.is_on_gpu || facts.num_workers == 0) return;
   const auto cores = static_cast<double>(facts.cores);
-  const double loading_s = loading(facts, facts.miss_share, &TransformTime::cpu_s) *
-                           static_cast<double>(times.batches * facts.batch_size);
+  double loading_s = 0;
+  for (const TransformTime& one : facts.transforms)
+    loading_s += one.cpu_s * (one.is_cached ? facts.miss_share : 1);
+  loading_s *= static_cast<double>(times.batches * facts.batch_size);
   const double busy = loading_s + static_cast<double>(facts.threads) * times.compute_s;
   if (busy > cores * times.wall_s)  // each had to wait for the other
     times.loader_s = std::min(loading_s / cores, times.compute_s - times.fixed_s - times.anomaly_s);
@@ -182,41 +155,24 @@ Bound Shares::bound() const {
 }
 
 std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
-  std::vector<Advice> advice;
-  if (times.data_s + times.loader_s > 0) advise_loading(times, facts, advice);
-  if (times.transfer_s > 0 && !facts.pins_memory) {
-    advice.push_back({{{"data.pin_memory", Node::make_boolean(true)}},
-                      without(times, times.transfer_s / 2),
-                      ""});
+  Advices advice;
+  switch (times.shares().bound()) {
+    case Bound::data:
+      advise_loading(facts, advice);
+      break;
+    case Bound::transfer:
+      if (!facts.pins_memory) add(advice, "data.pin_memory", Node::make_boolean(true));
+      break;
+    case Bound::sync:
+      advise_host(times, facts, advice);
+      break;
+    case Bound::launch:
+      advise_launches(facts, advice);
+      break;
+    case Bound::compute:
+      break;
   }
-  advise_callbacks(times, facts, advice);
-  if (facts.detects_anomaly) {
-    advice.push_back({{{"trainer.detect_anomaly", Node::make_boolean(false)}},
-                      without(times, times.anomaly_s),
-                      "a NaN's operation is no longer named"});
-  }
-  if (static_cast<double>(facts.log_every_n_steps) < kSeldom) {
-    const double rarer = 1 - static_cast<double>(facts.log_every_n_steps) / kSeldom;
-    advice.push_back(
-        {{{"trainer.log_every_n_steps", Node::make_integer(static_cast<int64_t>(kSeldom))}},
-         // a part of the loop's own time; only a trial shows how much
-         without(times, rarer * rest_of(times) / 2),
-         "the log has fewer rows"});
-  }
-  advise_batch(times, facts, advice);
-  if (facts.is_on_gpu && !facts.compiles) {
-    advice.push_back({{{"model.compile_model", Node::make_boolean(true)}},
-                      without(times, rest_of(times)),
-                      "steps are recorded once and played"});
-  }
-  advice.erase(
-      std::remove_if(
-          advice.begin(), advice.end(), [](const Advice& one) { return one.gain < kPromising; }),
-      advice.end());
-  advise_computing(facts, advice);
-  std::stable_sort(advice.begin(), advice.end(), [](const Advice& a, const Advice& b) {
-    return a.gain > b.gain;
-  });
+  if (advice.empty()) advise_computing(facts, advice);
   return advice;
 }
 

@@ -54,14 +54,12 @@ struct TransformTime {
   bool is_cached = false;  // before the first random transform
 };
 
-constexpr int64_t kFewestBatches = 4;  // in an epoch: batches are not made larger than that allows
-
 /// What can be changed in the experiment, and what is known besides the times.
 struct Facts {
   bool is_on_gpu = false;
   int64_t cores = 1, threads = 1;  // of the machine; of one operation
   int64_t batch_size = 1, num_workers = 0, prefetch_factor = 2, images = 0;
-  int64_t most_batch_size = 1;  // that fits, with kFewestBatches in an epoch
+  int64_t best_batch_size = 1;  // Trials::best_batch_size(), where it was asked for
   std::vector<TransformTime> transforms;
   double kept_bytes = 0;  // of an image that is ready for the random transforms
   double miss_share = 1;  // images that were not in the cache, once it was filled
@@ -80,14 +78,11 @@ using Changes = std::vector<std::pair<std::string, config::Node>>;
 /// A change of the configuration.
 struct Advice {
   Changes changes;
-  double gain = 1;   // the estimated factor of images per second
   std::string note;  // what else it changes; "" for nothing
 };
 
-constexpr double kPromising = 1.05;  // an estimated gain that is worth a trial
-
-/// What may help, the most first. Of what cannot be estimated (the layout of images, the precision)
-/// gain is 1: it has to be tried.
+/// What may help against the largest share that can be avoided; where nothing is known against it,
+/// other ways to compute. Only a trial shows what does.
 std::vector<Advice> advise(const StepTimes& times, const Facts& facts);
 
 }  // namespace cytra::app

@@ -7,7 +7,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/anomaly_mode.h>
 
 #include "app/optimize/step_clock.h"
 #include "app/setup/train_data.h"
@@ -30,6 +29,7 @@
 #include "nn/forward_state.h"
 #include "nn/model.h"
 #include "perf/measure.h"
+#include "training/batch_size.h"
 #include "training/trainer.h"
 
 namespace cytra::app {
@@ -82,21 +82,9 @@ void make_endless(training::TrainerOptions& options) {
 /// The seconds of a forward and backward pass of `times` a batch on a CPU: the shortest of
 /// several.
 double seconds_of_pass(const Setup& setup, const data::Batch& batch, int64_t times, bool anomaly) {
-  data::Batch larger = batch;
-  for (auto& [key, tensor] : larger.tensors) {
-    std::vector<int64_t> repeats(static_cast<std::size_t>(tensor.dim()), 1);
-    repeats[0] = times;
-    if (times > 1) tensor = tensor.repeat(repeats).contiguous(tensor.suggest_memory_format());
-  }
+  const data::Batch larger = training::repeated(batch, times);
   const auto pass = [&] {
-    at::Tensor loss;
-    {
-      const training::Autocast autocast(setup.precision, setup.device.type());
-      loss = setup.task->training_step(larger);
-    }
-    std::optional<torch::autograd::DetectAnomalyGuard> guard;
-    if (anomaly) guard.emplace();
-    loss.backward();
+    training::run_pass(*setup.task, larger, setup.precision, setup.device, anomaly);
   };
   return perf::measure(pass, {1, 3, 0.2, 50}, setup.device).best_s();
 }
@@ -300,7 +288,6 @@ Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
   }
   measured.losses = clock->losses();
   measured.validation_s = clock->validation_s();
-  measured.peak_bytes = device::peak_memory(device_);
   Facts& facts = measured.facts;
   facts.is_on_gpu = device::is_accelerator(device_);
   facts.batch_size = loaders.options.batch_size;
@@ -313,22 +300,17 @@ Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
   facts.compiles = setup.task->model().settings.compile_model.value_or(true);
   facts.images = static_cast<int64_t>(setup.data->items(data::Split::train).size());
   facts.free_gb = static_cast<double>(device::free_memory(at::kCPU)) / 1e9;
-  // A batch twice as large takes twice the memory at most; half of what is free is left.
-  const auto times = static_cast<int64_t>(
-      std::clamp(static_cast<double>(device::free_memory(device_)) /
-                     static_cast<double>(2 * std::max<int64_t>(1, measured.peak_bytes)),
-                 1.0,
-                 16.0));
-  facts.most_batch_size =
-      std::max(facts.batch_size, std::min(facts.batch_size * times, facts.images / kFewestBatches));
   if (!how.explains) return measured;
   measured.operators = clock->operators();
-  measured.profiled_batches = clock->profiled_batches();
   if (facts.is_on_gpu) {
-    split_gpu(measured.operators, measured.profiled_batches, measured.times);
+    split_gpu(measured.operators, clock->profiled_batches(), measured.times);
   } else if (clock->batch()) {
-    // enough for torch to choose the kernels of large batches
-    const int64_t more = std::min<int64_t>(8, times);
+    // Eight are enough for torch to choose the kernels of large batches. Twice as many images take
+    // twice the memory at most; half of what is free is left.
+    const int64_t more = std::clamp<int64_t>(
+        device::free_memory(device_) / (2 * std::max<int64_t>(1, device::peak_memory(device_))),
+        1,
+        8);
     split_computing(setup, *clock->batch(), more, config.trainer.detect_anomaly, measured.times);
   }
   const data::DataLoaderSpec spec = loader_spec(setup, data::Split::train);
@@ -342,6 +324,20 @@ Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
   facts.callback_intervals = intervals_of(config);
   share_cores(facts, measured.times);
   return measured;
+}
+
+int64_t Trials::best_batch_size(const Changes& changes) const {
+  constexpr int64_t kFewestBatches = 4;
+  const Quiet quiet;
+  Changes automatic = changes;
+  automatic.emplace_back("data.batch_size", Node::make_string("AUTO"));
+  cli::Run run;
+  TrainConfig config = with_changes(run_, automatic, run);
+  config.trainer.precision = device::precision_on(config.trainer.precision, device_);
+  const Setup setup(config, device_);
+  const Loaders loaders(config, setup);
+  const auto images = static_cast<int64_t>(loaders.train.items().size());
+  return std::min(loaders.options.batch_size, images / kFewestBatches);
 }
 
 }  // namespace cytra::app

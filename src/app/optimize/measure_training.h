@@ -29,9 +29,7 @@ class Trials {
     std::vector<double> losses;  // of the first steps
     Facts facts;
     perf::OperatorRows operators;  // of some batches after those; empty unless asked for
-    double profiled_batches = 0;
-    double validation_s = 0;  // of a batch
-    int64_t peak_bytes = 0;
+    double validation_s = 0;       // of a batch
   };
   struct How {
     double seconds = 10;   // of the timed part
@@ -40,6 +38,8 @@ class Trials {
   /// Runs and times the training. Throws: ConfigError and DataError as a training; Interrupted
   /// after a signal; MemoryError and what torch throws where memory runs out.
   Figures measure(const Changes& changes, const How& how) const;
+  /// The size of data.batch_size=AUTO (training/batch_size.h), but an epoch keeps four batches.
+  int64_t best_batch_size(const Changes& changes) const;
   const cli::Run& run() const { return run_; }
   c10::Device device() const { return device_; }
 

@@ -75,15 +75,6 @@ void show_operators(const Trials::Figures& measured, cli::Results& results) {
   log::info("{}", format_table(rows));
 }
 
-/// What is worth a trial: the most promising, or, where nothing can be estimated, all of it.
-std::vector<Advice> candidates(std::vector<Advice> all) {
-  constexpr std::size_t kMost = 2;
-  const auto estimated = static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [](const Advice& advice) { return advice.gain >= kPromising; }));
-  all.resize(std::min({all.size(), kMost, estimated > 0 ? estimated : kMost}));
-  return all;
-}
-
 /// Tries the advice. Returns the best result and its advice; none where nothing is faster.
 std::optional<std::pair<Tried, Advice>> try_advice(const Trials& trials,
                                                    const std::vector<Advice>& all,
@@ -122,7 +113,6 @@ void show_change(const Trials& trials,
                         100 * tried.loss_difference);
   log::info("change worth most: {}{}", change, note.empty() ? "" : " (" + note + ")");
   results.add("change", change);
-  if (advice.gain > 1) results.add("estimated_gain", advice.gain);
   results.add("measured_gain", tried.verdict.ratio);
   if (changes_precision) results.add("loss_difference", tried.loss_difference);
   const std::string again = train_command(trials.run(), advice.changes);
@@ -137,7 +127,7 @@ int detect(cli::Run run, const TrainConfig& config) {
   log::info("running the experiment for {:g} s on {}", seconds, device::describe(trials.device()));
   perf::warn_if_busy("optimize");
   const perf::MachineLoad load;
-  const Trials::Figures measured = trials.measure({}, {seconds / 2, true});
+  Trials::Figures measured = trials.measure({}, {seconds / 2, true});
   const Shares shares = measured.times.shares();
   const Bound bound = shares.bound();
   log::info("{}: {:.0f} % of the time; {:.1f} images/s",
@@ -150,8 +140,11 @@ int detect(cli::Run run, const TrainConfig& config) {
   show_shares(measured, results);
   if (bound == Bound::data) show_transforms(measured.facts);
   show_operators(measured, results);
-  const auto best =
-      try_advice(trials, candidates(advise(measured.times, measured.facts)), seconds / 2);
+  if (bound == Bound::launch) measured.facts.best_batch_size = trials.best_batch_size({});
+  std::vector<Advice> advice = advise(measured.times, measured.facts);
+  constexpr std::size_t kMost = 3;
+  advice.resize(std::min(advice.size(), kMost));
+  const auto best = try_advice(trials, advice, seconds / 2);
   load.report("optimize");
   show_change(trials, best, results);
   results.print();

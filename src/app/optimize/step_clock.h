@@ -29,7 +29,6 @@ class StepClock final : public training::Callback, public perf::ScopeListener {
   void on_fit_end(training::Context&) override { stop_listening(); }
 
   const StepTimes& times() const { return times_; }
-  bool has_passed_an_epoch() const { return has_passed_an_epoch_; }
   const std::vector<double>& losses() const { return losses_; }
   const perf::OperatorRows& operators() const { return operators_; }
   double profiled_batches() const { return static_cast<double>(profiled_); }

@@ -14,6 +14,7 @@
 #include "data/loader/device_feed.h"
 #include "device/device.h"
 #include "perf/measure.h"
+#include "training/batch_size.h"
 #include "training/precision.h"
 
 namespace cytra::app {
@@ -63,12 +64,7 @@ class RealPass {
     return perf::measure(pass, {0, runs}, setup_.device).best_s();
   }
   void train() {
-    at::Tensor loss;
-    {
-      const training::Autocast autocast(setup_.precision, setup_.device.type());
-      loss = setup_.task->training_step(batch_);
-    }
-    loss.backward();
+    training::run_pass(*setup_.task, batch_, setup_.precision, setup_.device);
     setup_.optimizer->zero_grad();
   }
   void validate() {

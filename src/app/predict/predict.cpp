@@ -183,7 +183,7 @@ void predict_head(OwnProcess& self,
                   const std::string& folder,
                   Tally& tally,
                   PredictStages& stages,
-                  pipelines::WorkProfile* profile,
+                  training::Profile* profile,
                   const std::function<void(int signal)>& conclude) {
   DoneRecord record(folder, work.record(), self.processes.place().rank);
   pipelines::PredictPipeline pipeline({config.data,

@@ -315,7 +315,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   device::apply(config.performance, device);
   pipelines::BatchSegmentOptions options = config.segment.of(device);
   const auto profile = pipelines::make_profile(config.segment.profiler, device, folder);
-  if (profile) options.after_batch = [&profile] { profile->end_batch(); };
+  if (profile) options.after_batch = [&profile] { profile->end_step(); };
   log::info("{} images on {}: {}, {} boxes and {} images a batch, {} I/O workers",
             inputs.size(),
             device::describe(device),

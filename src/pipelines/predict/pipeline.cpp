@@ -212,7 +212,7 @@ void PredictPipeline::compute_all(Progress& progress) {
   const auto flush = [&] {
     if (batch.empty()) return;
     compute(batch, progress);
-    if (run_.profile != nullptr) run_.profile->end_batch();
+    if (run_.profile != nullptr) run_.profile->end_step();
     done += static_cast<int64_t>(batch.size());
     batch.clear();
     progress.update(done);

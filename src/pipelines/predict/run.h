@@ -39,7 +39,7 @@ struct PredictRun {
   training::Processes& processes;
   PredictStages& stages;
   DoneRecord& record;
-  WorkProfile* profile = nullptr;  // null: none
+  training::Profile* profile = nullptr;  // null: none
 };
 
 }  // namespace cytra::pipelines

@@ -1,42 +1,88 @@
-// PyTorchProfiler: torch's profiler over a few steps; a trace and a table of operations. Source:
-// lightning.pytorch.profilers.PyTorchProfiler, torch.profiler.schedule.
-#include <ATen/ATen.h>
+// Part of training/profiles.h: PyTorchProfiler, torch's profiler over a few steps; a trace and a
+// table of operations. Source: lightning.pytorch.profilers.PyTorchProfiler,
+// torch.profiler.schedule.
+#include <algorithm>
+
 #include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "config/registry.h"
 #include "device/backend.h"
 #include "nn/model.h"
-#include "perf/operator_profile.h"
-#include "training/callback.h"
+#include "training/profiles.h"
 
 namespace cytra::training {
 namespace {
 using config::Unused;
 
-/// Which steps are recorded.
-struct Schedule {
-  int64_t wait = 1, warmup = 1, active = 3, repeat = 1;
-  template <class V>
-  void visit(V& v) {
-    v("wait", wait, "steps to leave out first", 0, 1e9);
-    v("warmup", warmup, "steps with the tracing set up, not recorded", 0, 1e9);
-    v("active", active, "steps to record", 1, 1000);
-    v("repeat", repeat, "how often to do that; 0: until the training ends", 0, 1e6);
+class OperationProfile final : public Profile {
+ public:
+  OperationProfile(Place place, OperationProfileOptions options)
+      : Profile(std::move(place)), options_(std::move(options)), profiler_(options_.recorded) {
+    begin_step();
   }
+  void finish() override {
+    if (profiler_.is_recording()) return write();
+    if (files_ > 0) return;
+    log::warn("{}: nothing was recorded: the last {} was {}, the recording begins after {}",
+              place_.name,
+              place_.unit,
+              steps_,
+              options_.schedule.first());
+  }
+
+ private:
+  void step_ended() override {
+    if (profiler_.is_recording()) {
+      mark_.reset();
+      if (steps_ % options_.schedule.cycle() == 0) write();
+    }
+    begin_step();
+  }
+  void begin_step() {
+    const OperationProfileOptions::Schedule& plan = options_.schedule;
+    const bool is_over = plan.repeat > 0 && steps_ >= plan.repeat * plan.cycle();
+    const int64_t place = is_over ? -1 : steps_ % plan.cycle();
+    if (plan.warmup > 0 && place == plan.wait) profiler_.prepare();
+    if (place == plan.first()) profiler_.start();
+    if (!profiler_.is_recording()) return;
+    mark_.emplace(at::RecordScope::USER_SCOPE);
+    mark_->before(fmt::format("ProfilerStep#{}", steps_));
+  }
+
+  void write() {
+    mark_.reset();
+    files_ += 1;
+    const std::string trace =
+        options_.trace ? fmt::format("{}/{}.pt.trace.json", place_.folder, options_.trace(files_))
+                       : "";
+    profiler_.stop(rows_, trace);
+    std::string key = options_.sort_by;
+    if (!options_.recorded.cuda && key.find("cuda") != std::string::npos)
+      key.replace(key.find("cuda"), 4, "cpu");
+    const std::string table =
+        perf::to_text(rows_, key, options_.row_limit < 0 ? INT64_MAX : options_.row_limit);
+    log::info("operations by {} ({}):\n{}", key, write_table(table), table);
+    if (options_.trace) log::info("trace for https://ui.perfetto.dev: {}", trace);
+  }
+
+  const OperationProfileOptions options_;
+  int64_t files_ = 0;
+  perf::OperatorRows rows_;  // of all cycles
+  perf::OperatorProfiler profiler_;
+  std::optional<at::RecordFunction> mark_;  // after profiler_: ends first
 };
 
-class PyTorchProfiler final : public Callback {
+class PyTorchProfiler final : public ProfilingCallback {
  public:
   struct Options {
     std::string dirpath = "profiler";
     std::optional<std::string> sort_by_key;
     std::vector<std::string> activities{"cpu", "cuda"};
-    Schedule schedule;
+    OperationProfileOptions::Schedule schedule;
     int64_t row_limit = 20;
     bool export_to_chrome = true, record_shapes = false, profile_memory = false, with_stack = false;
     template <class V>
@@ -81,90 +127,38 @@ class PyTorchProfiler final : public Callback {
   };
   explicit PyTorchProfiler(const Options& options) : options_(options) {}
 
-  void on_fit_start(Context& context) override {
-    make_folders(options_.dirpath);
+ private:
+  std::unique_ptr<Profile> begin(Context& context) override {
     const auto parameters = context.task.model().parameters();
     const bool asks = std::find(options_.activities.begin(), options_.activities.end(), "cuda") !=
                       options_.activities.end();
-    records_gpu_ =
+    OperationProfileOptions profile;
+    profile.schedule = options_.schedule;
+    profile.recorded.cuda =
         asks && !parameters.empty() && device::is_accelerator(parameters.front().device());
-    if (asks && !records_gpu_)
+    profile.recorded.record_shapes = options_.record_shapes;
+    profile.recorded.profile_memory = options_.profile_memory;
+    if (asks && !profile.recorded.cuda)
       log::info("{}: the model is on the CPU, nothing of a GPU is recorded", name);
-    profiler_.emplace(perf::OperatorProfileOptions{
-        records_gpu_, options_.record_shapes, options_.profile_memory});
-    step_ = 0;
-    begin_step();
-  }
-  void on_step_end(Context&) override {
-    end_step();
-    step_ += 1;
-    begin_step();
-  }
-  void on_fit_end(Context&) override { finish(); }
-  void on_exception(Context&, const std::string& /*what*/) override { finish(); }
-
- private:
-  /// The place of a step in its cycle; -1 after the last one.
-  int64_t place() const {
-    const Schedule& plan = options_.schedule;
-    const int64_t cycle = plan.wait + plan.warmup + plan.active;
-    return plan.repeat > 0 && step_ >= plan.repeat * cycle ? -1 : step_ % cycle;
-  }
-  void begin_step() {
-    const Schedule& plan = options_.schedule;
-    const int64_t first = plan.wait + plan.warmup;
-    if (plan.warmup > 0 && place() == plan.wait) profiler_->prepare();
-    if (place() == first) profiler_->start();
-    if (!profiler_->is_recording()) return;
-    mark_.emplace(at::RecordScope::USER_SCOPE);
-    mark_->before(fmt::format("ProfilerStep#{}", step_));
-  }
-  void end_step() {
-    const Schedule& plan = options_.schedule;
-    if (!profiler_->is_recording()) return;
-    mark_.reset();
-    if (place() == plan.wait + plan.warmup + plan.active - 1) write();
-  }
-  void finish() {
-    if (!profiler_) return;
-    if (profiler_->is_recording()) {
-      mark_.reset();
-      write();
-    } else if (files_ == 0) {
-      log::warn(
-          "{}: nothing was recorded: the training ended at step {}, the schedule begins after {}",
-          name,
-          step_,
-          options_.schedule.wait + options_.schedule.warmup);
-    }
-    profiler_.reset();
-  }
-
-  void write() {
-    files_ += 1;
+    if (options_.sort_by_key) profile.sort_by = *options_.sort_by_key;
+    profile.row_limit = options_.row_limit;
     char host[256] = "host";
     gethostname(host, sizeof host - 1);
-    const std::string trace =
-        fmt::format("{}/{}_{}.{}.pt.trace.json", options_.dirpath, host, getpid(), files_);
-    profiler_->stop(rows_, options_.export_to_chrome ? trace : "");
-    std::string key = options_.sort_by_key.value_or("cuda_time_total");
-    if (!records_gpu_ && key.find("cuda") != std::string::npos)
-      key.replace(key.find("cuda"), 4, "cpu");
-    const std::string table =
-        perf::to_text(rows_, key, options_.row_limit < 0 ? INT64_MAX : options_.row_limit);
-    write_file(options_.dirpath + "/table.txt", table);
-    log::info("operations by {} ({}/table.txt):\n{}", key, options_.dirpath, table);
-    if (options_.export_to_chrome) log::info("trace for https://ui.perfetto.dev: {}", trace);
+    if (options_.export_to_chrome) {
+      profile.trace = [process = fmt::format("{}_{}", host, getpid())](int64_t number) {
+        return fmt::format("{}.{}", process, number);
+      };
+    }
+    return operation_profile(place(context, options_.dirpath), std::move(profile));
   }
-
-  Options options_;
-  bool records_gpu_ = false;
-  int64_t step_ = 0, files_ = 0;
-  perf::OperatorRows rows_;  // of all cycles
-  std::optional<perf::OperatorProfiler> profiler_;
-  std::optional<at::RecordFunction> mark_;  // after profiler_: ends first
+  const Options options_;
 };
 CYTRA_REGISTER(Callback, PyTorchProfiler, "PyTorchProfiler");
 
 }  // namespace
+
+std::unique_ptr<Profile> operation_profile(Profile::Place place, OperationProfileOptions options) {
+  return std::make_unique<OperationProfile>(std::move(place), std::move(options));
+}
+
 }  // namespace cytra::training

@@ -5,13 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "base/files.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "base/table.h"
 #include "config/registry.h"
 #include "perf/scopes.h"
-#include "training/callback.h"
+#include "training/profiles.h"
 
 namespace cytra::training {
 namespace {
@@ -27,18 +26,43 @@ struct SimpleProfilerOptions {
   }
 };
 
-class PhaseTimer : public Callback, public perf::ScopeListener {
+class PhaseTimes final : public Profile, public perf::ScopeListener {
  public:
-  PhaseTimer(const SimpleProfilerOptions& options, bool times_operations)
-      : options_(options), times_operations_(times_operations) {}
+  PhaseTimes(Place place, std::string path, bool times_operations)
+      : Profile(std::move(place)),
+        path_(std::move(path)),
+        times_operations_(times_operations),
+        listening_(std::in_place, *this, times_operations) {}
 
-  void on_fit_start(Context&) override {
-    make_folders(options_.dirpath);
-    stopwatch_ = {};
-    listening_.emplace(*this, times_operations_);
+  void finish() override {
+    listening_.reset();
+    const double whole = stopwatch_.seconds();
+    std::vector<std::pair<std::string, Total>> rows(totals_.begin(), totals_.end());
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+      return a.second.time > b.second.time;
+    });
+    std::vector<std::vector<std::string>> lines{
+        {"Action", "Mean duration (s)", "Num calls", "Total time (s)", "Percentage %"}};
+    if (times_operations_) lines[0].emplace_back("Self time (s)");
+    lines.push_back({"Total", "-", "-", fmt::format("{:.4g}", whole), "100 %"});
+    if (times_operations_) lines.back().emplace_back("-");
+    for (const auto& [name, total] : rows) {
+      if (total.calls == 0) continue;  // cut off by an error
+      const double time = total.time;
+      constexpr std::size_t kWidth = 55;  // of a name, as in torch's tables
+      lines.push_back({name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "...",
+                       fmt::format("{:.4g}", time / static_cast<double>(total.calls)),
+                       std::to_string(total.calls),
+                       fmt::format("{:.4g}", time),
+                       fmt::format("{:.2f} %", 100 * time / whole)});
+      if (times_operations_) lines.back().push_back(fmt::format("{:.4g}", total.self));
+    }
+    const std::string table = format_table(lines);
+    write_file(path_, table);
+    constexpr std::size_t kMostLines = 40;
+    if (lines.size() > kMostLines) lines.resize(kMostLines);
+    log::info("where the time went ({}):\n{}", path_, format_table(lines));
   }
-  void on_fit_end(Context&) override { finish(); }
-  void on_exception(Context&, const std::string& /*what*/) override { finish(); }
 
  private:
   struct Total {
@@ -69,55 +93,29 @@ class PhaseTimer : public Callback, public perf::ScopeListener {
     if (!frames_.empty()) frames_.back().inside += time;
   }
 
-  void finish() {
-    if (!listening_) return;
-    listening_.reset();
-    frames_.clear();
-    const double whole = stopwatch_.seconds();
-    std::vector<std::pair<std::string, Total>> rows(totals_.begin(), totals_.end());
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-      return a.second.time > b.second.time;
-    });
-    std::vector<std::vector<std::string>> lines{
-        {"Action", "Mean duration (s)", "Num calls", "Total time (s)", "Percentage %"}};
-    if (times_operations_) lines[0].emplace_back("Self time (s)");
-    lines.push_back({"Total", "-", "-", fmt::format("{:.4g}", whole), "100 %"});
-    if (times_operations_) lines.back().emplace_back("-");
-    for (const auto& [name, total] : rows) {
-      if (total.calls == 0) continue;  // cut off by an error
-      const double time = total.time;
-      constexpr std::size_t kWidth = 55;  // of a name, as in torch's tables
-      lines.push_back({name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "...",
-                       fmt::format("{:.4g}", time / static_cast<double>(total.calls)),
-                       std::to_string(total.calls),
-                       fmt::format("{:.4g}", time),
-                       fmt::format("{:.2f} %", 100 * time / whole)});
-      if (times_operations_) lines.back().push_back(fmt::format("{:.4g}", total.self));
-    }
-    const std::string table = format_table(lines);
-    const std::string path = options_.dirpath + "/" + options_.filename + ".txt";
-    write_file(path, table);
-    constexpr std::size_t kMostLines = 40;
-    if (lines.size() > kMostLines) lines.resize(kMostLines);
-    log::info("where the time went ({}):\n{}", path, format_table(lines));
-  }
+  void step_ended() override {}
 
-  SimpleProfilerOptions options_;
-  bool times_operations_;
-  Stopwatch stopwatch_;
+  const std::string path_;
+  const bool times_operations_;
+  const Stopwatch stopwatch_;
   std::unordered_map<std::string, Total> totals_;
   std::vector<Frame> frames_;
   std::optional<perf::Listening> listening_;
 };
 
-struct SimpleProfiler final : PhaseTimer {
+template <bool kTimesOperations>
+struct PhaseProfiler final : ProfilingCallback {
   using Options = SimpleProfilerOptions;
-  explicit SimpleProfiler(const SimpleProfilerOptions& options) : PhaseTimer(options, false) {}
+  explicit PhaseProfiler(const Options& options) : options_(options) {}
+  std::unique_ptr<Profile> begin(Context& context) override {
+    return std::make_unique<PhaseTimes>(place(context, options_.dirpath),
+                                        options_.dirpath + "/" + options_.filename + ".txt",
+                                        kTimesOperations);
+  }
+  const Options options_;
 };
-struct AdvancedProfiler final : PhaseTimer {
-  using Options = SimpleProfilerOptions;
-  explicit AdvancedProfiler(const SimpleProfilerOptions& options) : PhaseTimer(options, true) {}
-};
+using SimpleProfiler = PhaseProfiler<false>;
+using AdvancedProfiler = PhaseProfiler<true>;
 CYTRA_REGISTER(Callback, SimpleProfiler, "SimpleProfiler");
 CYTRA_REGISTER(Callback, AdvancedProfiler, "AdvancedProfiler");
 

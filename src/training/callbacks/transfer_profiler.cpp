@@ -1,20 +1,20 @@
-// TransferProfiler: what a step copies, and where the host waits for the device; on demand this is
-// an error. Source: torch.cuda.set_sync_debug_mode, with the same modes; it works on a GPU only
-// and does not say where.
+// Part of training/profiles.h: TransferProfiler, what a step copies, and where the host waits
+// for the device; on demand this is an error. Source: torch.cuda.set_sync_debug_mode, with the same
+// modes; it works on a GPU only and does not say where.
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/table.h"
 #include "config/registry.h"
 #include "nn/call.h"
 #include "nn/model.h"
 #include "perf/transfers.h"
-#include "training/callback.h"
-#include "training/transfer_table.h"
+#include "training/profiles.h"
 
 namespace cytra::training {
 namespace {
@@ -44,7 +44,107 @@ class LayerNames final : public nn::Watcher {
   std::vector<const torch::nn::Module*> open_;
 };
 
-class TransferProfiler final : public Callback {
+std::string text_of(const perf::TransferPlace& place) {
+  return fmt::format("{}{}{}",
+                     place.operation,
+                     place.layer.empty() ? "" : " of layer " + place.layer,
+                     place.code.empty() ? "" : ", called by " + place.code);
+}
+
+/// `layer` returns the layer that is running; `forbid`: as the callback's.
+class TransferProfile final : public Profile {
+ public:
+  TransferProfile(Place place,
+                  c10::Device device,
+                  std::function<std::string()> layer,
+                  std::string forbid)
+      : Profile(std::move(place)),
+        forbid_(std::move(forbid)),
+        is_cpu_(device.is_cpu()),
+        watch_(std::in_place, device, std::move(layer)) {
+    watch_->begin_step(number() + 1);
+  }
+  void finish() override {
+    const perf::Transfers transfers = watch_->found();
+    watch_.reset();
+    if (forbids() && steps_ < 2)
+      log::warn("{}: nothing was checked: the first step is left out, and there was no other",
+                place_.name);
+    if (!place_.folder.empty()) write(transfers);
+  }
+
+ private:
+  bool forbids() const { return forbid_ != "none"; }
+  void step_ended() override {
+    watch_->begin_step(number() + 1);
+    if (!forbids() || steps_ == 1) return;  // what happens once is no matter
+    for (const auto& [where, count] : watch_->found()) {
+      const bool is_new = count.last_step == number() && told_.insert(where).second;
+      if (is_new && is_forbidden(where)) warn(where);
+    }
+  }
+  /// Whether the transfer happens in every step and makes the host wait. A CPU's optimizer and
+  /// loader may read values: nothing waits there.
+  bool is_forbidden(const perf::TransferPlace& where) const {
+    if (!where.waits) return false;
+    const std::string& phase = where.phase;
+    if (phase == "optimizer" || phase == "data") return !is_cpu_;
+    return phase == "forward" || phase == "backward" ||
+           (starts_with(phase, "callbacks.") &&
+            (ends_with(phase, ".on_batch_start") || ends_with(phase, ".on_before_step") ||
+             ends_with(phase, ".on_step_end")));
+  }
+
+  void warn(const perf::TransferPlace& where) const {
+    const std::string what = fmt::format(
+        "step {} makes the host wait for the device ({} in {}): {}; it is forbidden by "
+        "performance.forbid_transfers={}",
+        number(),
+        name_of(where.kind),
+        where.phase,
+        text_of(where),
+        forbid_);
+    if (forbid_ == "error") throw ConfigError(what);
+    log::warn("{}", what);
+  }
+
+  void write(const perf::Transfers& transfers) const {
+    using Found = std::pair<perf::TransferPlace, perf::TransferCount>;
+    std::vector<Found> rows(transfers.begin(), transfers.end());
+    std::stable_sort(rows.begin(), rows.end(), [](const Found& a, const Found& b) {
+      return std::make_pair(a.first.waits, a.second.bytes) >
+             std::make_pair(b.first.waits, b.second.bytes);
+    });
+    std::vector<std::vector<std::string>> lines{
+        {"Phase: operation", "Kind", "Waits", "Calls", "Bytes", "First " + place_.unit}};
+    const double units = static_cast<double>(std::max<int64_t>(steps_, 1));
+    for (const auto& [where, found] : rows) {
+      lines.push_back({fmt::format("{}: {}", where.phase, text_of(where)),
+                       name_of(where.kind),
+                       where.waits ? "yes" : "",
+                       fmt::format("{:.4g}", static_cast<double>(found.calls) / units),
+                       format_bytes(static_cast<double>(found.bytes) / units),
+                       std::to_string(found.first_step)});
+    }
+    const std::string path = write_table(
+        fmt::format("Calls and bytes are those of a {}, the mean of {}.\n", place_.unit, steps_) +
+        format_table(lines));
+    constexpr std::size_t kMostLines = 20;
+    if (lines.size() > kMostLines) lines.resize(kMostLines);
+    log::info("transfers of a {}, the mean of {} ({}):\n{}",
+              place_.unit,
+              steps_,
+              path,
+              format_table(lines));
+  }
+
+  const std::string forbid_;
+  const bool is_cpu_;
+  std::set<perf::TransferPlace> told_;
+  std::optional<perf::TransferWatch> watch_;
+};
+
+class TransferProfiler final : public ProfilingCallback {
  public:
   struct Options {
     std::string dirpath, forbid = "none";
@@ -59,73 +159,24 @@ class TransferProfiler final : public Callback {
   };
   explicit TransferProfiler(const Options& options) : options_(options) {}
 
-  void on_fit_start(Context& context) override {
-    if (!options_.dirpath.empty()) make_folders(options_.dirpath);
-    nn::Model& model = context.task.model();
-    is_cpu_ = model.parameters().front().is_cpu();
-    layers_.emplace(model);
-    watch_.emplace(model.parameters().front().device(), [this] { return layers_->newest(); });
-    watch_->begin_step(context.state.step + 1);
-  }
-  void on_step_end(Context& context) override {
-    steps_ += 1;
-    watch_->begin_step(context.state.step + 1);
-    if (!forbids() || steps_ == 1) return;  // what happens once is no matter
-    for (const auto& [place, count] : watch_->found()) {
-      const bool is_new = count.last_step == context.state.step && told_.insert(place).second;
-      if (is_new && is_forbidden(place)) warn(place, context.state.step);
-    }
-  }
-  void on_fit_end(Context&) override { finish(); }
-  void on_exception(Context&, const std::string& /*what*/) override { finish(); }
-
  private:
-  bool forbids() const { return options_.forbid != "none"; }
-  /// Whether the transfer happens in every step and makes the host wait. A CPU's optimizer and
-  /// loader may read values: nothing waits there.
-  bool is_forbidden(const perf::TransferPlace& place) const {
-    if (!place.waits) return false;
-    const std::string& phase = place.phase;
-    if (phase == "optimizer" || phase == "data") return !is_cpu_;
-    return phase == "forward" || phase == "backward" ||
-           (starts_with(phase, "callbacks.") &&
-            (ends_with(phase, ".on_batch_start") || ends_with(phase, ".on_before_step") ||
-             ends_with(phase, ".on_step_end")));
-  }
-
-  void warn(const perf::TransferPlace& place, int64_t step) const {
-    const std::string what = fmt::format(
-        "step {} makes the host wait for the device ({} in {}): {}; it is forbidden by "
-        "performance.forbid_transfers={}",
-        step,
-        name_of(place.kind),
-        place.phase,
-        text_of(place),
+  std::unique_ptr<Profile> begin(Context& context) override {
+    nn::Model& model = context.task.model();
+    return std::make_unique<TransferProfile>(
+        place(context, options_.dirpath),
+        model.parameters().front().device(),
+        [layers = std::make_shared<LayerNames>(model)] { return layers->newest(); },
         options_.forbid);
-    if (options_.forbid == "error") throw ConfigError(what);
-    log::warn("{}", what);
   }
-
-  void finish() {
-    if (!watch_) return;
-    const perf::Transfers transfers = watch_->found();
-    watch_.reset();
-    layers_.reset();
-    if (forbids() && steps_ < 2)
-      log::warn("{}: nothing was checked: the first step is left out, and there was no other",
-                name);
-    if (options_.dirpath.empty()) return;
-    report_transfers(transfers, steps_, "step", options_.dirpath);
-  }
-
-  Options options_;
-  bool is_cpu_ = true;
-  int64_t steps_ = 0;
-  std::set<perf::TransferPlace> told_;
-  std::optional<LayerNames> layers_;
-  std::optional<perf::TransferWatch> watch_;  // asks layers_
+  const Options options_;
 };
 CYTRA_REGISTER(Callback, TransferProfiler, "TransferProfiler");
 
 }  // namespace
+
+std::unique_ptr<Profile> transfer_profile(Profile::Place place, c10::Device device) {
+  return std::make_unique<TransferProfile>(
+      std::move(place), device, [] { return std::string(); }, "none");
+}
+
 }  // namespace cytra::training

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/files.h"
+
+namespace cytra::training {
+
+/// What a profiler records of the thread that makes, calls and ends it: steps of a training, or
+/// batches of images of another program. The base of trainer.profiler, predict.profiler and
+/// segment.profiler.
+class Profile {
+ public:
+  struct Place {
+    std::string name;           // of the profiler, in the log
+    std::string folder;         // of the files; "": none
+    std::string unit = "step";  // what is counted
+    int64_t before = 0;         // the number of the newest step when it begins
+  };
+  virtual ~Profile() = default;
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  void end_step() {
+    steps_ += 1;
+    step_ended();
+  }
+  /// Writes the files and logs the table. Throws: as AtomicFile.
+  virtual void finish() = 0;
+
+ protected:
+  /// Makes the folder.
+  explicit Profile(Place place) : place_(std::move(place)) {
+    if (!place_.folder.empty()) make_folders(place_.folder);
+  }
+  virtual void step_ended() = 0;
+  /// Writes FOLDER/table.txt. Returns its path.
+  std::string write_table(const std::string& table) const {
+    const std::string path = place_.folder + "/table.txt";
+    write_file(path, table);
+    return path;
+  }
+
+  int64_t number() const { return place_.before + steps_; }  // of the newest step
+  const Place place_;
+  int64_t steps_ = 0;  // that have ended
+};
+
+}  // namespace cytra::training
