@@ -38,7 +38,7 @@ endfunction()
 function(cytra_layer name)
   cmake_parse_arguments(ARG "TORCH;CALLS" "" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/cuda/|/io/(dicom|video|hdf5|ffmpeg)/|/inference/openvino/")
+  list(FILTER sources EXCLUDE REGEX "/cuda/|/io/(dicom|hdf5|ffmpeg)/|/inference/openvino/")
   if(CMAKE_BUILD_TYPE STREQUAL Dev)  # loops that nothing can be tried with while they are slow
     set(kernels ${sources})
     list(FILTER kernels INCLUDE REGEX "[/_]kernels\\.cpp$")

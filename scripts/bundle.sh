@@ -36,7 +36,7 @@ if [[ -n $with_tests ]]; then
   mkdir -p "$tree/tests/golden"
   if [[ -n $kind ]]; then
     cp -t "$tree/tests" "$build/tests/test_cuda" "$build/tests/test_ops"
-    rm -f -- "$tree"/lib/libcytra_{dicom,video,hdf5,ffmpeg,openvino}.so
+    rm -f -- "$tree"/lib/libcytra_{dicom,hdf5,ffmpeg,openvino}.so
   else
     find "$build/tests" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tree/tests" {} +
   fi
@@ -97,8 +97,8 @@ mv -f -- "$output.part" "$output"
 megabytes=$(($(stat -c %s -- "$output") >> 20))
 say "bundle: $output: $megabytes MB, $(find "$tree/bin" -type f | wc -l) programs," \
   "$(find "$tree/lib" -type f | wc -l) libraries"
-large=$(find "$tree/lib" -name 'libcytra_cuda.so' -o -name 'libcytra_dicom.so' -o -name 'libcytra_video.so' -o \
-  -name 'libcytra_ffmpeg.so' -o -name 'libcytra_openvino.so')
+large=$(find "$tree/lib" -name 'libcytra_cuda.so' -o -name 'libcytra_dicom.so' -o -name 'libcytra_ffmpeg.so' -o \
+  -name 'libcytra_openvino.so')
 if ((megabytes >= 40)) && [[ -z $large ]]; then
   say "warning: 40 MB are expected at most: see what is in it with tar -tvf '$output'"
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package.sh wheel|tar|deb|predict [PRESET=release]: makes of the built programs what users install, in build/dist with its checksum in
 # SHA256SUMS, and prints its path. Each holds the licences of all libraries inside, and their list (CycloneDX).
-#   wheel  pip brings torch of the minor it was built with. Without videos: FFmpeg's and OpenCV's libraries are 450 MB, most of them GPL
+#   wheel  pip brings torch of the minor it was built with. Without videos: FFmpeg's libraries are 160 MB, most of them GPL
 #   tar    scripts/bundle.sh: to unpack anywhere, beside a torch of that minor
 #   predict  cytra-predict alone, without torch: cmake --build build/release --target cytra-predict makes it first
 #   deb    for the distribution it is made on, with torch's libraries for a CPU inside: /opt/cytra, and /usr/bin/cytra-PROGRAM
@@ -30,7 +30,7 @@ glibc_of() {
 make_wheel() {
   local tree=$stage/cytra_programs
   cmake --install "$build" --prefix "$tree" --component runtime >/dev/null
-  rm -f -- "$tree"/lib/libcytra_{ffmpeg,video}.so
+  rm -f -- "$tree"/lib/libcytra_ffmpeg.so
   gather "$tree" "$stage/origins.tsv"
   # Side by side with torch and nvidia in site-packages.
   # shellcheck disable=SC2016  # $ORIGIN is the loader's
@@ -96,12 +96,11 @@ make_deb() {
   if [[ -e $tree/bin/cytra ]]; then mv "$system/usr/bin/cytra-cytra" "$system/usr/bin/cytra"; fi
   cp -- "$root/LICENSE" "$system/usr/share/doc/cytra/copyright"
   printf 'Source: cytra\n\nPackage: cytra\nArchitecture: amd64\n' >"$stage/debian/control"
-  # Videos are optional: 140 packages by FFmpeg, 250 by OpenCV.
+  # Videos are optional: FFmpeg's libraries are 140 packages.
   local needs=() file
   while IFS= read -r file; do
     case $file in
       */libcytra_ffmpeg.so) needs+=("-dRecommends" "-e$file") ;;
-      */libcytra_video.so) needs+=("-dSuggests" "-e$file") ;;
       *) needs+=("-dDepends" "-e$file") ;;
     esac
   done < <(programs_of "$tree/bin" "$tree/lib")

@@ -4,8 +4,8 @@
 #   CYTRA_TORCH=/path/to/torch    use that LibTorch (the folder that holds include/ and lib/) instead of the wheel
 #   CYTRA_TORCH_VERSION=2.11|2.15 which minor of the wheel (default: the one in .venv, else 2.11)
 #   CYTRA_CUDA=ON|OFF             with or without the CUDA libraries (default: with, when there is an NVIDIA GPU)
-#   CYTRA_FORMATS=ON|OFF|dicom,hdf5,video,ffmpeg  formats with libraries of their own (default: DICOM and HDF5 where apt-get can
-#                                 install them; OpenCV's for video bring 250 packages)
+#   CYTRA_FORMATS=ON|OFF|dicom,hdf5,ffmpeg  formats with libraries of their own (default: DICOM and HDF5 where apt-get can
+#                                 install them; FFmpeg's for videos bring 140 packages)
 #   CYTRA_OPENVINO=ON|OFF         OpenVINO (180 MB in .venv), which runs models on a CPU three times as fast (default: where
 #                                 pip can install it)
 #   CYTRA_PYTHON=/path/to/python  the Python whose pip fetches the wheel; Cytra itself runs without Python
@@ -22,7 +22,7 @@ packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev
           libboost-dev libutf8proc-dev)
 # Left out where the distribution lacks them: the first two make a build faster, the third the programs.
 optional=(ccache mold libjemalloc-dev)
-declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev [video]=libopencv-videoio-dev
+declare -A formats=([dicom]=libdcmtk-dev [hdf5]=libhdf5-dev
                    [ffmpeg]='libavformat-dev libavcodec-dev libswscale-dev libavutil-dev')
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
@@ -130,7 +130,7 @@ choose_formats() {
     ON) read -r -a packages <<<"${packages[*]} ${formats[*]}" ;;
     *)
       for name in ${CYTRA_FORMATS//,/ }; do
-        [[ -n ${formats[$name]:-} ]] || fail 2 "CYTRA_FORMATS=$CYTRA_FORMATS: choices are ON, OFF, or some of dicom,hdf5,video,ffmpeg"
+        [[ -n ${formats[$name]:-} ]] || fail 2 "CYTRA_FORMATS=$CYTRA_FORMATS: choices are ON, OFF, or some of dicom,hdf5,ffmpeg"
         read -r -a packages <<<"${packages[*]} ${formats[$name]}"
       done
       ;;

@@ -21,7 +21,6 @@ HOMES = [
     (r"yaml-cpp/", r"src/config/text/[^/]+\.cpp$", "src/config/text/*.cpp"),
     (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|isa-l/\w+|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
     (r"dcmtk/", r"src/io/dicom/", "src/io/dicom/"),
-    (r"opencv2/", r"src/io/video/", "src/io/video/"),
     (r"lib(av\w+|swscale)/", r"src/io/ffmpeg/", "src/io/ffmpeg/"),
     (r"(hdf5|H5\w*)\.h$", r"src/io/hdf5/", "src/io/hdf5/"),
     (r"boost/", r"src/app/serve/http/http_server\.cpp$", "src/app/serve/http/http_server.cpp"),

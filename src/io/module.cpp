@@ -147,8 +147,7 @@ bool is_video(const std::string& head, const std::string&) {
 }
 
 std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection& selection) {
-  static const ModuleEntry open =
-      load_reader(path, {"video", "a video", "video", "libopencv-videoio-dev"});
+  static const ModuleEntry open = load_reader(path, kFFmpeg);
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 

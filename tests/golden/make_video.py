@@ -48,6 +48,23 @@ def grey():
     write_cases("grey.json", cases)
 
 
+def colour():
+    """Patches that are tagged as BT.709, and colour.json with a pixel of each as PyAV reads it."""
+    patches = np.array([[63, 102, 240], [173, 42, 26], [32, 240, 118], [128, 128, 128], [219, 16, 138], [90, 180, 70]], "u1")
+    planes = np.repeat(np.repeat(patches.T[:, None, :], 16, 1), 8, 2)
+    path = str(FOLDER / "colour.mkv")
+    with av.open(path, "w") as out:
+        stream = out.add_stream("ffv1", rate=5)
+        stream.width, stream.height, stream.pix_fmt = planes.shape[2], 16, "yuv444p"
+        picture = av.VideoFrame.from_ndarray(planes, format="yuv444p")
+        for tagged in (stream.codec_context, picture):
+            tagged.colorspace, tagged.color_range = 1, 1  # BT.709, the studio's range
+        for packet in (*stream.encode(picture), *stream.encode()):
+            out.mux(packet)
+    read = next(av.open(path).decode(video=0)).to_ndarray(format="rgb24")
+    write_cases("colour.json", [{"file": "colour.mkv", "patches": read[0, ::8].tolist()}])
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     frames = np.stack([frame(i) for i in range(FRAMES)])
@@ -72,6 +89,7 @@ def main():
         cases.append({"file": name, "shape": [3, 1, HEIGHT, WIDTH], "crc32": crcs})
     write_cases("cases.json", cases)
     grey()
+    colour()
     print(len(cases), "videos")
 
 

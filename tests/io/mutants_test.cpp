@@ -485,7 +485,7 @@ TEST(Mutants, Hdf5) {
   run_mutants(golden_sources({".h5", ".hdf5"}, {"hdf5"}), {});
 }
 TEST(Mutants, Video) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   run_mutants(golden_sources({".avi", ".mp4", ".mkv", ".webm", ".mov"}, {"video"}), {});
 }
 

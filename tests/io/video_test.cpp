@@ -28,7 +28,7 @@ Image frame_of(const std::string& path, int64_t frame) {
 }
 
 TEST(Video, EveryFrameIsTheOneThatWasWritten) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   int count = 0;
   for (const json& entry : video_cases()) {
     const std::string path = golden_video(entry["file"]);
@@ -55,7 +55,7 @@ TEST(Video, EveryFrameIsTheOneThatWasWritten) {
 }
 
 TEST(Video, ThreadsReadEachTheirFrames) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   const json all = video_cases();
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -75,7 +75,7 @@ TEST(Video, ThreadsReadEachTheirFrames) {
 }
 
 TEST(Video, AskedForWithoutAFrameItIsAnError) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   const auto message = [](const std::string& path, int64_t frame) {
     return message_of<DataError>([&] { frame_of(path, frame); });
   };
@@ -87,7 +87,7 @@ TEST(Video, AskedForWithoutAFrameItIsAnError) {
 }
 
 TEST(Video, FramesThatAnEditListLeavesOutAreNotCounted) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   const Folder folder;
   for (const json& entry : video_cases()) {
     const std::string name = entry["file"];
@@ -108,7 +108,7 @@ TEST(Video, FramesThatAnEditListLeavesOutAreNotCounted) {
 }
 
 TEST(Video, AFileThatIsWrittenAgainIsReadAgain) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   const Folder folder;
   const json all = video_cases();
   put(folder / "a.avi", bytes_of(golden_video("ffv1.avi")));
@@ -120,7 +120,7 @@ TEST(Video, AFileThatIsWrittenAgainIsReadAgain) {
 }
 
 TEST(Video, ACutFileNamesTheFrame) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   const Folder folder;
   const std::string bytes = bytes_of(golden_video("raw.avi"));
   put(folder / "a.avi", bytes.substr(0, bytes.size() / 2));
@@ -146,7 +146,7 @@ std::vector<std::pair<std::string, std::string>> playlists(const std::string& be
 }
 
 TEST(Video, PlaylistsAreNotOpened) {
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   const Folder folder;
   put(folder / "beside.mp4", bytes_of(golden_video("h264.mp4")));
   for (const auto& [name, text] : playlists("beside.mp4", golden_video("h264.mp4"))) {
@@ -189,8 +189,61 @@ TEST(VideoStream, GreyWithoutARangeHasTheWholeOne) {  // a ramp, as OpenCV and P
   }
 }
 
+TEST(Video, ColoursAreByTheMatrixOfTheFile) {  // BT.709, as PyAV reads it
+  SKIP_WITHOUT_MODULE("ffmpeg");
+  for (const json& entry : test::at_least(1, json::parse(bytes_of(golden_video("colour.json"))))) {
+    const Image image = frame_of(golden_video(entry["file"]), 0);
+    const std::size_t plane = image.pixels.size() / 3;
+    for (std::size_t i = 0; i < entry["patches"].size(); ++i) {
+      for (std::size_t c = 0; c < 3; ++c)
+        EXPECT_NEAR(int{image.pixels[c * plane + 8 * i]}, entry["patches"][i][c].get<int>(), 2)
+            << i << " " << c;
+    }
+  }
+}
+
+TEST(Video, IsShownUpright) {
+  SKIP_WITHOUT_MODULE("ffmpeg");
+  const Folder folder;
+  const Image stored = frame_of(golden_video("h264.mp4"), 3);
+  const int64_t h = stored.shape[2], w = stored.shape[3];
+  // tkhd's matrix, 16.16: a quarter clockwise, half a turn, three quarters.
+  // ISO/IEC 14496-12, 8.3.2.
+  const int turns[3][4] = {{0, 1, -1, 0}, {-1, 0, 0, -1}, {0, -1, 1, 0}};
+  for (int turn = 1; turn <= 3; ++turn) {
+    SCOPED_TRACE(turn);
+    std::string bytes = bytes_of(golden_video("h264.mp4"));
+    const std::size_t matrix = bytes.find("tkhd") + 4 + 40;
+    for (const auto& [place, i] : {std::pair{0, 0}, {4, 1}, {12, 2}, {16, 3}}) {
+      const int value = turns[turn - 1][i];
+      const std::string fixed = value == 0  ? std::string("\0\0\0\0", 4)
+                                : value > 0 ? std::string("\0\1\0\0", 4)
+                                            : std::string("\xff\xff\0\0", 4);
+      bytes.replace(matrix + static_cast<std::size_t>(place), 4, fixed);
+    }
+    const std::string path = folder / ("turned" + std::to_string(turn) + ".mp4");
+    put(path, bytes);
+    const Image image = frame_of(path, 3);
+    const int64_t shown_w = turn == 2 ? w : h;
+    ASSERT_EQ(image.shape, (std::array<int64_t, 4>{3, 1, turn == 2 ? h : w, shown_w}));
+    for (int64_t y = 0; y < h; ++y) {
+      for (int64_t x = 0; x < w; ++x) {
+        const int64_t to_y = turn == 1   ? x
+                             : turn == 2 ? h - 1 - y
+                                         : w - 1 - x,
+                      to_x = turn == 1   ? h - 1 - y
+                             : turn == 2 ? w - 1 - x
+                                         : y;
+        for (int64_t c = 0; c < 3; ++c)
+          ASSERT_EQ(image.pixels[static_cast<std::size_t>(c * h * w + to_y * shown_w + to_x)],
+                    stored.pixels[static_cast<std::size_t>(c * h * w + y * w + x)]);
+      }
+    }
+  }
+}
+
 TEST(Video, StatesNoMoreFramesThanItHas) {  // 33 kB that state a million
-  SKIP_WITHOUT_MODULE("video");
+  SKIP_WITHOUT_MODULE("ffmpeg");
   const Folder folder;
   std::string bytes;
   for (const json& entry : video_cases()) {

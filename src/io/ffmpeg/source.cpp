@@ -15,7 +15,6 @@
 #include "base/signals.h"
 #include "io/input_file.h"
 #include "io/pixels/format.h"
-#include "io/video_formats.h"
 
 extern "C" {
 #include <libavutil/avstring.h>
@@ -31,6 +30,14 @@ constexpr int kWaitMs = 100;  // between two checks of `stop`
 bool is_address(const std::string& path) {
   return path.find("://") != std::string::npos;
 }
+
+/// The containers in a single file. Others may name other files and addresses (HLS, DASH, concat,
+/// SDP, numbered images), or is a device: AVFormatContext::format_whitelist.
+constexpr char kVideoContainers[] =
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,live_flv,asf,asf_o,ogg,"
+    "gif,"
+    "apng,nut,mxf,gxf,dv,ivf,av1,obu,h264,hevc,m4v,h263,h261,vc1,vc1test,dirac,cavsvideo,mjpeg,"
+    "mjpeg_2000,mpjpeg,smjpeg,yuv4mpegpipe,rm,wtv,swf,r3d,nsv,ffm,rawvideo";
 
 /// The protocols for an address that the user typed: those of the network, never files.
 constexpr char kNetProtocols[] =
@@ -49,10 +56,7 @@ void narrow(AVFormatContext* container, const std::string& path, bool is_net, bo
   // The user typed a playlist, which names further addresses.
   if (is_net && path.find(".m3u8") != std::string::npos) formats += ",hls,applehttp";
   set_list(&container->format_whitelist, formats);
-  set_list(&container->protocol_whitelist,
-           is_net    ? kNetProtocols
-           : is_pipe ? "none"
-                     : kVideoFileProtocols);
+  set_list(&container->protocol_whitelist, is_net ? kNetProtocols : is_pipe ? "none" : "file");
 }
 
 /// The format of a file that is not among kVideoContainers, such as "hls"; "" for one of them, or
@@ -79,6 +83,11 @@ int turns_of(const AVStream& stream) {
 }
 
 }  // namespace
+
+void fail_video(const std::string& path, const std::string& what) {
+  throw DataError(path + ": " + what +
+                  ", expected a complete video; it may be truncated or damaged: copy it again");
+}
 
 FFmpegSource::FFmpegSource(std::string path, std::function<bool()> stop)
     : path_(std::move(path)), stop_(std::move(stop)), decoded_(make_frame()) {
@@ -197,7 +206,7 @@ void FFmpegSource::open_container() {
   const int found = avformat_find_stream_info(container_, nullptr);
   if (found < 0) {
     expect_no_signal();
-    throw DataError(fmt::format("{}: {}", path_, words_of(found)));
+    fail_video(path_, words_of(found));
   }
 }
 
@@ -205,8 +214,8 @@ void FFmpegSource::open_decoder() {
   const AVCodec* codec = nullptr;
   video_ = av_find_best_stream(container_, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
   if (video_ == AVERROR_DECODER_NOT_FOUND)
-    throw DataError(path_ + ": no decoder for this video in FFmpeg's libraries");
-  if (video_ < 0) throw DataError(path_ + ": no video in this file");
+    fail_video(path_, "no decoder for this video in FFmpeg's libraries");
+  if (video_ < 0) fail_video(path_, "no video in this file");
   decoder_.reset(avcodec_alloc_context3(codec));
   if (!decoder_) throw std::bad_alloc();
   const AVStream& stream = video();
@@ -214,15 +223,14 @@ void FFmpegSource::open_decoder() {
   decoder_->pkt_timebase = stream.time_base;
   decoder_->thread_count = 0;  // as many as there are cores
   if (code >= 0) code = avcodec_open2(decoder_.get(), codec, nullptr);
-  if (code < 0) throw DataError(fmt::format("{}: its decoder: {}", path_, words_of(code)));
+  if (code < 0) fail_video(path_, "its decoder: " + words_of(code));
 }
 
 void FFmpegSource::describe() {
   const AVStream& stream = video();
   info_.width = decoder_->width;
   info_.height = decoder_->height;
-  if (info_.width < 1 || info_.height < 1)
-    throw DataError(path_ + ": a video without a size; it may be truncated or damaged");
+  if (info_.width < 1 || info_.height < 1) fail_video(path_, "a video without a size");
   check_memory(
       path_, "a frame", 3.0 * static_cast<double>(info_.width) * static_cast<double>(info_.height));
   info_.turns = turns_of(stream);
@@ -324,6 +332,38 @@ bool FFmpegSource::read(VideoFrame& frame) {
   last_duration_ = std::max<int64_t>(frame.duration, 1);
   av_frame_unref(decoded_.get());
   return true;
+}
+
+bool FFmpegSource::skip() {
+  const bool is_there = decode();
+  sound_.clear();
+  if (is_there) ++next_number_;
+  return is_there;
+}
+
+bool FFmpegSource::is_scaled() const {
+  return picture_.width != info_.width || picture_.height != info_.height;
+}
+
+int64_t FFmpegSource::stated_frames() const {
+  AVStream* const stream = container_->streams[video_];
+  if (av_match_list(container_->iformat->name, "mov", ',') == 0) return stream->nb_frames;
+  // An edit list leaves out frames, which MP4's header counts; the index marks them.
+  int64_t shown = 0;
+  const int entries = stream->nb_frames > 0 ? avformat_index_get_entries_count(stream) : 0;
+  for (int i = 0; i < entries; ++i)
+    shown += (avformat_index_get_entry(stream, i)->flags & AVINDEX_DISCARD_FRAME) == 0 ? 1 : 0;
+  return shown;
+}
+
+int64_t FFmpegSource::count_packets() {
+  int64_t count = 0;
+  const PacketPointer packet = make_packet();
+  while (av_read_frame(container_, packet.get()) >= 0) {
+    if (packet->stream_index == video_ && (packet->flags & AV_PKT_FLAG_DISCARD) == 0) ++count;
+    av_packet_unref(packet.get());
+  }
+  return count;
 }
 
 std::string FFmpegSource::problem() const {

@@ -6,6 +6,9 @@
 
 namespace cytra::io {
 
+/// Throws: DataError, what is wrong with a video that may be damaged.
+[[noreturn]] void fail_video(const std::string& path, const std::string& what);
+
 /// A VideoSource of a file, a FIFO or an address that FFmpeg supports.
 class FFmpegSource final : public VideoSource {
  public:
@@ -15,6 +18,14 @@ class FFmpegSource final : public VideoSource {
   FFmpegSource& operator=(const FFmpegSource&) = delete;
   bool read(VideoFrame& frame) override;
   std::string problem() const override;
+  /// Decodes the next frame, and throws it and its sound away. Returns false at the end.
+  bool skip();
+  /// Whether the last frame was of another size than VideoInfo states, and scaled to it.
+  bool is_scaled() const;
+  /// The number of frames that the container states and shows; 0: unknown.
+  int64_t stated_frames() const;
+  /// Counts the frames by their packets, which are not decoded. Nothing can be read afterwards.
+  int64_t count_packets();
 
   const AVFormatContext& container() const { return *container_; }
   const AVStream& video() const { return *container_->streams[video_]; }

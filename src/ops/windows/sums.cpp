@@ -10,8 +10,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "device/backend.h"
-#include "ops/windows/sums_aten.h"
-#include "ops/windows/sums_cpu.h"
+#include "ops/windows/passes.h"
 
 namespace cytra::ops {
 namespace {
@@ -24,6 +23,10 @@ void expect_type(const Finish& finish) {
       (is_share && finish.type == at::kByte))
     return;
   throw std::logic_error("finish: logits are of a floating type, probabilities of one or uint8");
+}
+
+const WindowPasses& passes_on(const at::Tensor& tensor) {
+  return tensor.is_cpu() ? cpu_passes() : aten_passes();
 }
 
 /// A map, and all that it is made of.
@@ -61,6 +64,24 @@ std::array<int64_t, 2> WindowGrid::final_rows(int64_t i) const {
         axis.starts[static_cast<std::size_t>(at)] - axis.before, 0, axis.size);
   };
   return {start(i), start(i + 1)};
+}
+
+WindowBox box_of(const WindowGrid& grid, int64_t w) {
+  WindowBox box{};
+  const std::array<int64_t, 3> place = grid.place(w);
+  for (std::size_t d = 0; d < 3; ++d) {
+    const WindowAxis& axis = grid.axes[d];
+    const auto end = [&](int64_t i) {
+      return std::min(axis.starts[static_cast<std::size_t>(i)] - axis.before + axis.roi, axis.size);
+    };
+    const int64_t start = axis.starts[static_cast<std::size_t>(place[d])] - axis.before;
+    box.from[d] = std::max<int64_t>(start, 0);
+    box.to[d] = std::max(end(place[d]), box.from[d]);
+    box.skip[d] = box.from[d] - start;
+    box.fresh[d] =
+        place[d] == 0 ? box.from[d] : std::clamp(end(place[d] - 1), box.from[d], box.to[d]);
+  }
+  return box;
 }
 
 at::Tensor window_map(const WindowGrid& grid) {
@@ -116,16 +137,14 @@ void gather(const at::Tensor& image,
             int64_t first,
             double pad_value,
             const at::Tensor& windows) {
-  return image.is_cpu() ? cpu::gather(image, grid, first, pad_value, windows)
-                        : aten::gather(image, grid, first, pad_value, windows);
+  passes_on(image).gather(image, grid, first, pad_value, windows);
 }
 
 void accumulate(const at::Tensor& values,
                 const WindowGrid& grid,
                 int64_t first,
                 const at::Tensor& sums) {
-  return sums.is_cpu() ? cpu::accumulate(values, grid, first, sums)
-                       : aten::accumulate(values, grid, first, sums);
+  passes_on(sums).accumulate(values, grid, first, sums);
 }
 
 void finish_rows(const at::Tensor& sums,
@@ -136,10 +155,7 @@ void finish_rows(const at::Tensor& sums,
                  const at::Tensor& out,
                  const at::Tensor& bad) {
   expect_type(finish);
-  if (!sums.is_cpu()) return aten::finish_rows(sums, grid, begin, end, finish, out, bad);
-  if (cpu::finish_rows(sums, grid, begin, end, finish, out) || !bad.defined()) return;
-  for (int64_t row = begin; row < end; ++row)
-    bad.add_(sums.select(1, row % sums.size(1)).isfinite().logical_not_().sum());
+  passes_on(sums).finish_rows(sums, grid, begin, end, finish, out, bad);
 }
 
 at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finish& finish) {
@@ -151,12 +167,8 @@ at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finis
   const at::Tensor from = sums.to(at::kFloat).flatten(2), to = out.flatten(2);
   at::Tensor line;
   if (weights.defined()) line = weights.to(at::kFloat).flatten().contiguous();
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    if (sums.is_cpu())
-      cpu::finish_voxels(from[n].contiguous(), line, finish, to[n]);
-    else
-      aten::finish_voxels(from[n], line, finish, to[n], {});
-  }
+  for (int64_t n = 0; n < shape[0]; ++n)
+    passes_on(sums).finish_voxels(from[n], line, finish, to[n]);
   return out;
 }
 

@@ -37,6 +37,15 @@ struct WindowGrid {
   std::array<int64_t, 2> final_rows(int64_t i) const;
 };
 
+/// A window's part in the image along each axis.
+struct WindowBox {
+  std::array<int64_t, 3> from, to;  // in the image
+  std::array<int64_t, 3> skip;      // voxels of the window in front of `from`
+  /// Voxels whose every coordinate is at least this are covered by no earlier window.
+  std::array<int64_t, 3> fresh;
+};
+WindowBox box_of(const WindowGrid& grid, int64_t w);
+
 /// The weights of a window (z,y,x) float32, on a CPU.
 at::Tensor window_map(const WindowGrid& grid);
 /// The weights on `device`. Those of the newest few kinds of windows are kept: a run over many

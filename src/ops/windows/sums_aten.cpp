@@ -1,5 +1,4 @@
-// The passes by ATen's operations; on a GPU the kernels of libcytra_cuda.so take what they can.
-#include "ops/windows/sums_aten.h"
+// Part of ops/windows/passes.h: the passes by ATen's operations, and by a GPU's kernels.
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +7,7 @@
 
 #include "device/backend.h"
 #include "ops/cuda/window_sums.h"
-#include "ops/windows/window_box.h"
+#include "ops/windows/passes.h"
 
 namespace cytra::ops {
 namespace {
@@ -102,16 +101,12 @@ bool sum_on_gpu(const at::Tensor& values,
   return true;
 }
 
-}  // namespace
-
-namespace aten {
-
-static void gather_one(const at::Tensor& image,
-                       const WindowGrid& grid,
-                       const at::Tensor& table,
-                       int64_t w,
-                       double pad_value,
-                       const at::Tensor& window) {
+void gather_one(const at::Tensor& image,
+                const WindowGrid& grid,
+                const at::Tensor& table,
+                int64_t w,
+                double pad_value,
+                const at::Tensor& window) {
   const WindowBox box = box_of(grid, w);
   const std::array<int64_t, 3> place = grid.place(w);
   at::Tensor found = image;
@@ -137,21 +132,21 @@ static void gather_one(const at::Tensor& image,
   window.copy_(found);
 }
 
-void gather(const at::Tensor& image,
-            const WindowGrid& grid,
-            int64_t first,
-            double pad_value,
-            const at::Tensor& windows) {
+void gather_by_aten(const at::Tensor& image,
+                    const WindowGrid& grid,
+                    int64_t first,
+                    double pad_value,
+                    const at::Tensor& windows) {
   const at::Tensor table = grid.table.defined() ? grid.table : window_table(grid, image.device());
   if (gather_on_gpu(image, grid, table, first, pad_value, windows)) return;
   for (int64_t s = 0; s < windows.size(0); ++s)
     gather_one(image, grid, table, first + s, pad_value, windows[s]);
 }
 
-void accumulate(const at::Tensor& values,
-                const WindowGrid& grid,
-                int64_t first,
-                const at::Tensor& sums) {
+void accumulate_by_aten(const at::Tensor& values,
+                        const WindowGrid& grid,
+                        int64_t first,
+                        const at::Tensor& sums) {
   for (int64_t s = 0; s < values.size(0); ++s) {
     const WindowBox box = box_of(grid, first + s);
     if (sum_on_gpu(values[s], grid, box, sums)) continue;
@@ -182,11 +177,12 @@ void accumulate(const at::Tensor& values,
   }
 }
 
-void finish_voxels(const at::Tensor& sums,
-                   const at::Tensor& weights,
-                   const Finish& finish,
-                   const at::Tensor& out,
-                   const at::Tensor& bad) {
+/// sums (K,...), weights like one class or undefined -> out (K',...).
+void finish_counted(const at::Tensor& sums,
+                    const at::Tensor& weights,
+                    const Finish& finish,
+                    const at::Tensor& out,
+                    const at::Tensor& bad) {
   const float cut = static_cast<float>(std::log(finish.threshold / (1 - finish.threshold)));
   const bool has_lines = sums.dim() == 4 && weights.defined() && sums.stride(3) == 1 &&
                          sums.stride(1) == sums.size(2) * sums.size(3) && out.stride(3) == 1 &&
@@ -242,13 +238,13 @@ void finish_voxels(const at::Tensor& sums,
   out.copy_(value);
 }
 
-void finish_rows(const at::Tensor& sums,
-                 const WindowGrid& grid,
-                 int64_t begin,
-                 int64_t end,
-                 const Finish& finish,
-                 const at::Tensor& out,
-                 const at::Tensor& bad) {
+void finish_rows_by_aten(const at::Tensor& sums,
+                         const WindowGrid& grid,
+                         int64_t begin,
+                         int64_t end,
+                         const Finish& finish,
+                         const at::Tensor& out,
+                         const at::Tensor& bad) {
   if (begin >= end) return;
   const at::Tensor weights = at::zeros({end - begin, sums.size(2), sums.size(3)}, sums.options());
   for (int64_t w = 0; w < grid.windows(); ++w) {
@@ -265,13 +261,26 @@ void finish_rows(const at::Tensor& sums,
     part.add_(map);
   }
   for_runs(begin, end, sums, [&](int64_t from, int64_t to, int64_t place) {
-    finish_voxels(sums.narrow(1, place, to - from),
-                  weights.narrow(0, from - begin, to - from),
-                  finish,
-                  out.narrow(1, from - begin, to - from),
-                  bad);
+    finish_counted(sums.narrow(1, place, to - from),
+                   weights.narrow(0, from - begin, to - from),
+                   finish,
+                   out.narrow(1, from - begin, to - from),
+                   bad);
   });
 }
 
-}  // namespace aten
+}  // namespace
+
+const WindowPasses& aten_passes() {
+  static constexpr WindowPasses passes{
+      gather_by_aten,
+      accumulate_by_aten,
+      finish_rows_by_aten,
+      [](const at::Tensor& sums,
+         const at::Tensor& weights,
+         const Finish& finish,
+         const at::Tensor& out) { finish_counted(sums, weights, finish, out, {}); }};
+  return passes;
+}
+
 }  // namespace cytra::ops

@@ -1,4 +1,4 @@
-#include "ops/windows/sums_cpu.h"
+// Part of ops/windows/passes.h: the passes on a CPU, by kernels of our own.
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +11,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include "ops/windows/passes.h"
 #include "ops/windows/rows.h"
-#include "ops/windows/window_box.h"
 
 namespace cytra::ops::cpu {
 namespace {
@@ -189,7 +189,7 @@ bool finish_line(FinishRow row, const Finish& finish, T* out, std::vector<float>
 
 /// Calls work(T{}) with the element type of `type`.
 template <class Work>
-bool with_type(at::ScalarType type, const Work& work) {
+void with_type(at::ScalarType type, const Work& work) {
   switch (type) {
     case at::kFloat:
       return work(float{});
@@ -237,8 +237,6 @@ void sum_weights(const WindowGrid& grid, int64_t z, int64_t y, std::vector<float
   });
 }
 
-}  // namespace
-
 void gather(const at::Tensor& image,
             const WindowGrid& grid,
             int64_t first,
@@ -281,16 +279,17 @@ void accumulate(const at::Tensor& values,
   }
 }
 
-bool finish_rows(const at::Tensor& sums,
+void finish_rows(const at::Tensor& sums,
                  const WindowGrid& grid,
                  int64_t begin,
                  int64_t end,
                  const Finish& finish,
-                 const at::Tensor& out) {
+                 const at::Tensor& out,
+                 const at::Tensor& bad) {
   const int64_t height = sums.size(2), width = sums.size(3);
   std::atomic<bool> is_finite{true};
   const int64_t work = std::max<int64_t>(1, kWork / std::max<int64_t>(1, width * sums.size(0)));
-  return with_type(finish.type, [&](auto type) {
+  with_type(finish.type, [&](auto type) {
     using T = decltype(type);
     T* to = out.mutable_data_ptr<T>();
     at::parallel_for(begin * height, end * height, work, [&](int64_t low, int64_t high) {
@@ -312,18 +311,20 @@ bool finish_rows(const at::Tensor& sums,
           is_finite = false;
       }
     });
-    return is_finite.load();
   });
+  if (is_finite || !bad.defined()) return;
+  for (int64_t row = begin; row < end; ++row)
+    bad.add_(sums.select(1, row % sums.size(1)).isfinite().logical_not_().sum());
 }
 
-bool finish_voxels(const at::Tensor& sums,
+void finish_voxels(const at::Tensor& given,
                    const at::Tensor& weights,
                    const Finish& finish,
                    const at::Tensor& out) {
+  const at::Tensor sums = given.contiguous();
   const int64_t classes = sums.size(0), voxels = sums.size(1);
-  std::atomic<bool> is_finite{true};
   const int64_t work = std::max<int64_t>(1, kWork / std::max<int64_t>(1, classes));
-  return with_type(finish.type, [&](auto type) {
+  with_type(finish.type, [&](auto type) {
     using T = decltype(type);
     T* to = out.mutable_data_ptr<T>();
     at::parallel_for(0, voxels, work, [&](int64_t begin, int64_t end) {
@@ -337,10 +338,16 @@ bool finish_voxels(const at::Tensor& sums,
                            nullptr,
                            out.stride(0)};
       std::vector<float> scratch;
-      if (!finish_line(line, finish, to + begin, scratch)) is_finite = false;
+      finish_line(line, finish, to + begin, scratch);
     });
-    return is_finite.load();
   });
 }
 
+}  // namespace
 }  // namespace cytra::ops::cpu
+
+const cytra::ops::WindowPasses& cytra::ops::cpu_passes() {
+  static constexpr WindowPasses passes{
+      cpu::gather, cpu::accumulate, cpu::finish_rows, cpu::finish_voxels};
+  return passes;
+}

@@ -3,8 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "inference/windows/windows.h"
-#include "ops/windows/sums_aten.h"
-#include "ops/windows/sums_cpu.h"
+#include "ops/windows/passes.h"
 #include "tests/support/golden.h"
 
 namespace cytra {
@@ -82,6 +81,7 @@ TEST(Finish, RefusesTypesThatValuesDoNotHave) {
 
 /// The kernels do on a ring of rows what ATen's operations do.
 TEST(WindowSums, OnACpuEqualThoseByAten) {
+  const ops::WindowPasses &kernels = ops::cpu_passes(), &operations = ops::aten_passes();
   struct Case {
     std::vector<int64_t> size, roi;
     const char *mode, *padding;
@@ -108,20 +108,20 @@ TEST(WindowSums, OnACpuEqualThoseByAten) {
     const at::Tensor window = at::empty({1, 2, axes[0].roi, axes[1].roi, axes[2].roi});
     const int64_t per_row = static_cast<int64_t>(axes[1].starts.size() * axes[2].starts.size());
     for (int64_t w = 0; w < grid.windows(); ++w) {
-      ops::cpu::gather(image, grid, w, 0.5, window);
+      kernels.gather(image, grid, w, 0.5, window);
       const at::Tensor again = at::empty_like(window);
-      ops::aten::gather(image, grid, w, 0.5, again);
+      operations.gather(image, grid, w, 0.5, again);
       ASSERT_TRUE(window.equal(again)) << w;
-      ops::cpu::accumulate(window, grid, w, sums);
-      ops::aten::accumulate(again, with_map, w, other);
+      kernels.accumulate(window, grid, w, sums);
+      operations.accumulate(again, with_map, w, other);
       if ((w + 1) % per_row != 0) continue;
       const auto [begin, end] = grid.final_rows(w / per_row);
       for (const Finish::Kind kind : {Finish::Kind::logits, Finish::Kind::softmax}) {
         const at::Tensor out = at::empty({2, end - begin, axes[1].size, axes[2].size});
         const at::Tensor expected = at::empty_like(out);
-        EXPECT_TRUE(ops::cpu::finish_rows(sums, grid, begin, end, {kind}, out));
         const at::Tensor bad = at::zeros({1}, at::kLong);
-        ops::aten::finish_rows(other, with_map, begin, end, {kind}, expected, bad);
+        kernels.finish_rows(sums, grid, begin, end, {kind}, out, bad);
+        operations.finish_rows(other, with_map, begin, end, {kind}, expected, bad);
         EXPECT_EQ(bad.item<int64_t>(), 0);
         EXPECT_LT(test::max_difference(out, expected), 1e-6) << w;
         if (kind == Finish::Kind::softmax) continue;
