@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "config/registry.h"
 #include "data/transforms/load_image.h"
+#include "tasks/suited.h"
 #include "training/class_in_metric.h"
 
 namespace cytra::tasks {
@@ -32,19 +33,19 @@ std::string text_at(const Node& node, const char* key, const char* otherwise = "
 }
 
 std::vector<Need> needs_of(const Node& task) {
-  const std::string name = config::own_name(text_at(task, "_target_"));
-  const std::string y_key = text_at(task, "y_key", name == "DetectionTask" ? "instances" : "seg");
+  const std::string_view target = target_of(task);
+  const std::string y_key = text_at(task, "y_key", target == kBoxes ? "instances" : "seg");
   std::vector<Need> needs;
-  if (name == "SegmentationTask" || name == "SegmentationHead") {
+  if (target == kClasses) {
     const ClassLabels labels = class_labels_of(task);
     needs.push_back({y_key,
                      labels.multilabel        ? TargetKind::channels
                      : labels.num_classes > 1 ? TargetKind::classes
                                               : TargetKind::mask,
                      labels.num_classes > 1 ? labels.num_classes - first_class(labels) : 0});
-  } else if (name == "InstanceTask" || name == "InstanceHead" || name == "PromptableTask") {
+  } else if (target == kObjects) {
     needs.push_back({y_key, TargetKind::instances});
-  } else if (name == "DetectionTask") {
+  } else if (target == kBoxes) {
     const Node* classes = task.find("model.num_classes");
     const int64_t count = classes == nullptr || classes->is_null() ? 1 : classes->as<int64_t>();
     needs.push_back({y_key, TargetKind::boxes, count > 1 ? count : 0});

@@ -24,6 +24,7 @@ using Input = metrics::Metric::Input;
 class SegmentationHead final : public Head {
  public:
   struct Options : HeadOptions {
+    static constexpr const char* kPurpose = kClasses;
     std::optional<int64_t> num_classes, ignore_index;
     bool multilabel = false;
     std::vector<int64_t> target_values;

@@ -11,6 +11,8 @@
 #include "config/schema.h"
 #include "nn/loss.h"
 #include "nn/model.h"
+#include "tasks/head.h"
+#include "training/task.h"
 
 namespace cytra::tasks {
 namespace {
@@ -31,6 +33,14 @@ std::optional<std::pair<std::string, const char*>> purpose_of(const Node& compon
 }
 
 }  // namespace
+
+std::string_view target_of(const Node& task) {
+  for (const char* kind : {training::Task::kKind, Head::kKind}) {
+    if (const auto known = purpose_of(task, kind); known && known->second != nullptr)
+      return known->second;
+  }
+  return "";
+}
 
 void expect_image_model(const Node& model) {
   const auto known = purpose_of(model, nn::Model::kKind);

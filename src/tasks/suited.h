@@ -2,6 +2,7 @@
 // Which models and losses suit a task: others would train without learning it.
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -9,6 +10,13 @@
 #include "nn/model.h"
 
 namespace cytra::tasks {
+
+/// What the target of a task, or of a head, is: its Options::kPurpose.
+inline constexpr const char *kClasses = "classes", *kObjects = "objects", *kBoxes = "boxes",
+                            *kClassOfImage = "the class of an image",
+                            *kValuesOfImage = "values of an image";
+/// The purpose of the task, or head, of a configuration; "": it says none, or there is no such.
+std::string_view target_of(const config::Node& task);
 
 /// Throws: ConfigError for a network that gives no image of its input: one that reconstructs hidden
 /// patches, finds objects or takes prompts.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "config/schema.h"
+#include "tasks/suited.h"
 
 namespace cytra::app {
 
@@ -15,8 +16,9 @@ using config::Node;
 Learned learned_by(const Node& task_config) {
   const std::string task = config::own_name(task_config.get<std::string>("_target_"));
   const std::string model = config::own_name(task_config.get<std::string>("model._target_"));
-  const bool has_boxes = task == "DetectionTask";
-  if (!has_boxes && task != "SegmentationTask" && task != "InstanceTask") {
+  const std::string_view target = tasks::target_of(task_config);
+  const bool has_boxes = target == tasks::kBoxes, has_objects = target == tasks::kObjects;
+  if (!has_boxes && !has_objects && target != tasks::kClasses) {
     throw ConfigError(fmt::format(
         "plan: task {}, expected a segmentation, instances (experiment=im2im/instance) or a "
         "detection (experiment=detection/cells)",
@@ -24,7 +26,7 @@ Learned learned_by(const Node& task_config) {
   }
   if (!has_boxes && model != "DynUNet")
     throw ConfigError(fmt::format("plan: model {}, expected DynUNet, nnU-Net's", model));
-  return has_boxes ? Learned::boxes : task == "InstanceTask" ? Learned::objects : Learned::classes;
+  return has_boxes ? Learned::boxes : has_objects ? Learned::objects : Learned::classes;
 }
 
 const char* defaults_of(Learned learned) {

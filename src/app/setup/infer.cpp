@@ -19,6 +19,7 @@
 #include "data/datamodules/description.h"
 #include "data/layout/layout.h"
 #include "data/survey/guess_targets.h"
+#include "tasks/suited.h"
 
 namespace cytra::app {
 namespace {
@@ -274,12 +275,13 @@ class Inference {
       if (!is_open(key)) return false;
     if (is_detection())
       return follows_classes("model.num_classes") && part_of(root(), "task.class_key").is_null();
-    return text_value(root(), "task._target_") == "SegmentationTask" &&
-           follows_classes("model.out_channels") && follows_classes("task.num_classes") &&
+    return target() == tasks::kClasses && follows_classes("model.out_channels") &&
+           follows_classes("task.num_classes") &&
            part_of(root(), "task.target_threshold").is_null() &&
            part_of(root(), "task.colours").list.empty();
   }
-  bool is_detection() const { return text_value(root(), "task._target_") == "DetectionTask"; }
+  std::string_view target() const { return tasks::target_of(part_of(root(), "task")); }
+  bool is_detection() const { return target() == tasks::kBoxes; }
 
   static constexpr int64_t kMostImages = 64;
 

@@ -26,6 +26,7 @@ namespace {
 class DetectionTask final : public training::Task {
  public:
   struct Options {
+    static constexpr const char* kPurpose = kBoxes;
     std::string x_key = "raw", y_key = "instances";
     std::optional<std::string> class_key;
     std::vector<std::string> class_names;

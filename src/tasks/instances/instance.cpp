@@ -20,6 +20,7 @@ using Input = metrics::Metric::Input;
 class InstanceHead final : public Head {
  public:
   struct Options : HeadOptions {
+    static constexpr const char* kPurpose = kObjects;
     std::string method = "flows";
     std::vector<double> anisotropy, object_values;
     std::optional<int64_t> ignore_index;

@@ -22,6 +22,7 @@ namespace {
 class PromptableTask final : public training::Task {
  public:
   struct Options {
+    static constexpr const char* kPurpose = kObjects;
     std::string x_key = "raw", y_key = "seg";
     std::vector<double> object_values;
     config::Node model;

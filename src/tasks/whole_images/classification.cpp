@@ -16,6 +16,7 @@ using config::Node;
 class ClassificationHead final : public WholeImageHead {
  public:
   struct Options : HeadOptions {
+    static constexpr const char* kPurpose = kClassOfImage;
     std::optional<int64_t> num_classes;
     std::vector<std::string> class_names;
     bool multilabel = false, one_hot = false;

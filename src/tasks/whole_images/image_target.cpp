@@ -14,14 +14,12 @@
 #include "data/sample/sample.h"
 #include "io/csv.h"
 #include "tasks/head.h"
+#include "tasks/suited.h"
 
 namespace cytra::tasks {
 namespace {
 
 using Input = metrics::Metric::Input;
-
-constexpr const char *kClassification = "ClassificationTask",
-                     *kScalarRegression = "ScalarRegressionTask";
 
 [[noreturn]] void throw_bad_cell(const data::Sample& sample,
                                  const std::string& column,
@@ -135,8 +133,8 @@ metrics::Compared ImageTarget::compared(const at::Tensor& result,
 }
 
 void expect_images(const std::string& model, const config::Node& task) {
-  const std::string name = config::own_name(task.get<std::string>("_target_", ""));
-  if (name != kClassification && name != kScalarRegression) return;
+  const std::string_view target = target_of(task);
+  if (target != kClassOfImage && target != kValuesOfImage) return;
   throw ConfigError(
       model +
       ": an exported network on whole images; `predict` takes the checkpoint that it was made of");
@@ -145,7 +143,7 @@ void expect_images(const std::string& model, const config::Node& task) {
 ImageTarget image_target_of(const config::Node& task) {
   using Texts = std::vector<std::string>;
   ImageTarget target;
-  const bool has_values = config::own_name(task.get<std::string>("_target_")) == kScalarRegression;
+  const bool has_values = target_of(task) == kValuesOfImage;
   target.columns = {task.get<std::string>("y_key", has_values ? "value" : "label")};
   if (has_values) {
     target.kind = ImageTarget::Kind::values;

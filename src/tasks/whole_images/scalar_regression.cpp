@@ -16,6 +16,7 @@ using config::Node;
 class ScalarRegressionHead final : public WholeImageHead {
  public:
   struct Options : HeadOptions {
+    static constexpr const char* kPurpose = kValuesOfImage;
     std::vector<std::string> columns;
     bool normalize_target = true;
     ImageTarget target;  // of the options above
