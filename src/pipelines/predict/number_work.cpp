@@ -172,6 +172,7 @@ std::vector<double> NumberWork::numbers_of(const std::string& name,
 }
 
 std::optional<inference::ResultFiles> NumberWork::done_before(const PredictJob& job) const {
+  if (has_truth_) target_.of(job.sample);  // so that what is wrong with it is told now
   if (!run().record.has(job.name(), job.stamp)) return std::nullopt;
   try {
     numbers_of(job.name(), job.stamp, job.path);
@@ -183,7 +184,7 @@ std::optional<inference::ResultFiles> NumberWork::done_before(const PredictJob& 
 
 int64_t NumberWork::read(PredictJob& of) {
   Job& job = Job::of(of);
-  if (has_truth_) target_.of(job.sample);  // so that what is wrong with it is told now
+  if (has_truth_) target_.of(job.sample);
   job.input = transforms_.apply(job.sample, x_key_, spacing_um_);
   if (job.input.shape.at(0) != model_.in_channels) {
     throw DataError(fmt::format(
