@@ -105,9 +105,8 @@ std::string table() {
   const auto all = main_statistics();
   if (all.empty()) return "";
   std::vector<std::pair<std::string, Statistics>> rows(all.begin(), all.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.total_s > b.second.total_s;
-  });
+  std::ranges::stable_sort(
+      rows, [](const auto& a, const auto& b) { return a.second.total_s > b.second.total_s; });
   std::vector<std::vector<std::string>> lines{
       {"Timer", "Count", "Total (s)", "Mean (ms)", "p50 (ms)", "p95 (ms)", "Max (ms)"}};
   for (const auto& [name, times] : rows) {

@@ -16,8 +16,7 @@ namespace {
 constexpr char32_t kUnknown = 0xFFFD;
 
 bool is_ascii(std::string_view text) {
-  return std::all_of(
-      text.begin(), text.end(), [](char one) { return static_cast<unsigned char>(one) < 0x80; });
+  return std::ranges::all_of(text, [](char one) { return static_cast<unsigned char>(one) < 0x80; });
 }
 
 }  // namespace

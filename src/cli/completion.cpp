@@ -187,7 +187,7 @@ std::vector<std::string> completions(const Program& program,
   for (const std::string& text : found) {
     if (starts_with(prefix + text, word)) result.push_back(prefix + text);
   }
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(result);
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }

@@ -11,8 +11,8 @@ namespace {
 /// "front" of "front=a.ckpt"; "" for other words.
 std::string name_before(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  const bool is_plain = std::all_of(
-      name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+  const bool is_plain =
+      std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
   return is_plain && name.size() < word.size() ? name : "";
 }
 

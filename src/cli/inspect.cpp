@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/table.h"
 #include "config/json.h"
 #include "config/run_config.h"
 #include "config/text/scalar.h"
@@ -46,19 +47,9 @@ void resolve_leaves(const Node& root, const std::string& key, Node& node) {
 
 /// Formats rows as columns, the first row underlined.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.at(0).size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-    if (&row == &rows.front()) text += std::string(line.size(), '-') + "\n";
-  }
-  return text;
+  std::vector<std::string> lines = aligned(rows);
+  lines.insert(lines.begin() + 1, std::string(lines[0].size(), '-'));
+  return join(lines, "\n") + "\n";
 }
 
 std::string defaults_text(const config::Composition& composition) {
@@ -150,7 +141,7 @@ std::string info_text(const config::Composer& composer,
                       const config::Composition& composition,
                       const std::string& what) {
   const std::vector<std::string> known{"defaults", "groups", "config", "searchpath", "all"};
-  if (std::find(known.begin(), known.end(), what) == known.end()) {
+  if (std::ranges::find(known, what) == known.end()) {
     throw ConfigError(fmt::format(
         "--info {}: expected one of {}.{}", what, join(known, ", "), suggestion(what, known)));
   }
@@ -176,7 +167,7 @@ std::string explain_text(const config::Composer& composer,
   config::set_output_dir(composition.root);
   std::vector<std::string> keys;
   for (const config::Change& change : changes) {
-    if (std::find(keys.begin(), keys.end(), change.key) == keys.end()) keys.push_back(change.key);
+    if (std::ranges::find(keys, change.key) == keys.end()) keys.push_back(change.key);
   }
   std::string text;
   for (const std::string& one : keys) {

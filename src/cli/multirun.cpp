@@ -63,8 +63,8 @@ std::string read_tail(const std::string& path, std::size_t bytes) {
 }
 
 std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   return text;
 }
 
@@ -228,7 +228,7 @@ class Runner {
     for (std::size_t i = 0; i < states_.size(); ++i) {
       const JobState& state = states_[i];
       if (!state.score) continue;
-      auto own = std::find_if(means.begin(), means.end(), [&](const Mean& mean) {
+      auto own = std::ranges::find_if(means, [&](const Mean& mean) {
         return mean.setting == jobs_[i].setting && mean.metric == state.metric;
       });
       if (own == means.end()) own = means.insert(own, {jobs_[i].setting, state.metric});
@@ -237,7 +237,7 @@ class Runner {
       own->squares += distance * (*state.score - own->mean);
     }
     const auto is_single = [](const Mean& mean) { return mean.jobs < 2; };
-    means.erase(std::remove_if(means.begin(), means.end(), is_single), means.end());
+    std::erase_if(means, is_single);
     return means;
   }
 
@@ -331,7 +331,7 @@ class Runner {
   }
 
   void print_json() const {
-    std::fputs("{\"jobs\":[", stdout);
+    Json all{{"jobs", Json::array()}};
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       const JobState& state = states_[i];
       Json row = {{"number", jobs_[i].number}, {"overrides", jobs_[i].label}};
@@ -341,24 +341,17 @@ class Runner {
       if (!state.error.empty()) row["error"] = state.error;
       Json result = Json::parse(take_output(i), nullptr, false);
       if (!result.is_discarded()) row["result"] = std::move(result);
-      const std::string text = row.dump(-1, ' ', false, Json::error_handler_t::replace);
-      std::fprintf(stdout, "%s%s", i == 0 ? "" : ",", text.c_str());
+      all["jobs"].push_back(std::move(row));
     }
-    Json rows = Json::array();
     for (const Mean& mean : means()) {
-      rows.push_back({{"overrides", mean.setting},
-                      {"metric", mean.metric},
-                      {"mean", mean.mean},
-                      {"deviation", mean.deviation()},
-                      {"jobs", mean.jobs}});
+      all["means"].push_back({{"overrides", mean.setting},
+                              {"metric", mean.metric},
+                              {"mean", mean.mean},
+                              {"deviation", mean.deviation()},
+                              {"jobs", mean.jobs}});
     }
-    std::fputs("]", stdout);
-    if (!rows.empty()) {
-      const std::string text = rows.dump(-1, ' ', false, Json::error_handler_t::replace);
-      std::printf(",\"means\":%s", text.c_str());
-    }
-    if (const auto best = best_job()) std::printf(",\"best_job\":%d", jobs_[*best].number);
-    std::fputs("}\n", stdout);
+    if (const auto best = best_job()) all["best_job"] = jobs_[*best].number;
+    std::puts(all.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     std::fflush(stdout);
   }
 

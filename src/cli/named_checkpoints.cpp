@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/newest_training.h"
 
 namespace cytra::cli {
 namespace {
@@ -31,22 +32,11 @@ std::string checkpoint_in(const fs::path& folder, const std::string& which) {
 
 /// The newest checkpoint of all runs below `folder`.
 std::string newest_below(const fs::path& folder, const std::string& which) {
-  fs::path newest;
-  fs::file_time_type newest_time{};
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (!entry->is_directory(error) || entry->path().filename() != "checkpoints") continue;
-    entry.disable_recursion_pending();
-    for (const char* name : {"last.ckpt", "best.ckpt"}) {
-      std::error_code missing;
-      const auto time = fs::last_write_time(entry->path() / name, missing);
-      if (missing || (!newest.empty() && time <= newest_time)) continue;
-      newest = entry->path().parent_path();
-      newest_time = time;
-    }
-  }
-  return newest.empty() ? "" : checkpoint_in(newest, which);
+  const fs::path newest = newest_file(folder, [](const fs::path& path) {
+    return path.parent_path().filename() == "checkpoints" &&
+           (path.filename() == "last.ckpt" || path.filename() == "best.ckpt");
+  });
+  return newest.empty() ? "" : checkpoint_in(newest.parent_path().parent_path(), which);
 }
 
 void name_one(Node& value, const std::string& key, const Run& run) {

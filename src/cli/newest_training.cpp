@@ -19,9 +19,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The newest file below `folder` for which `is_it`; "" when there is none.
-template <class IsIt>
-fs::path newest_file(const fs::path& folder, const IsIt& is_it) {
+/// The overrides that say what was learned from what, without places and checkpoints of that run.
+std::vector<std::string> overrides_in(const fs::path& file) {
+  std::vector<std::string> overrides;
+  for (const config::Node& word : config::parse_yaml(read_file(file), file.string()).list) {
+    const config::Override override = config::parse_override(word.as<std::string>());
+    if (!override.is_hydra() && !starts_with(override.key, "paths.") &&
+        !starts_with(override.key, "checkpoint."))
+      overrides.push_back(word.as<std::string>());
+  }
+  return overrides;
+}
+
+}  // namespace
+
+fs::path newest_file(const fs::path& folder, const std::function<bool(const fs::path&)>& is_it) {
   fs::path newest;
   fs::file_time_type newest_time{};
   std::error_code error;
@@ -37,22 +49,8 @@ fs::path newest_file(const fs::path& folder, const IsIt& is_it) {
   return newest;
 }
 
-/// The overrides that say what was learned from what, without places and checkpoints of that run.
-std::vector<std::string> overrides_in(const fs::path& file) {
-  std::vector<std::string> overrides;
-  for (const config::Node& word : config::parse_yaml(read_file(file), file.string()).list) {
-    const config::Override override = config::parse_override(word.as<std::string>());
-    if (!override.is_hydra() && !starts_with(override.key, "paths.") &&
-        !starts_with(override.key, "checkpoint."))
-      overrides.push_back(word.as<std::string>());
-  }
-  return overrides;
-}
-
-}  // namespace
-
 bool names_no_training(const std::vector<std::string>& overrides) {
-  return std::none_of(overrides.begin(), overrides.end(), [](const std::string& word) {
+  return std::ranges::none_of(overrides, [](const std::string& word) {
     const std::string key = config::parse_override(word).key;
     return key == "experiment" || key == "data" || starts_with(key, "data.");
   });

@@ -1,4 +1,6 @@
 #pragma once
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -6,6 +8,9 @@ namespace cytra::cli {
 
 struct Arguments;
 
+/// The newest file below `folder` for which `is_it`; "" when there is none.
+std::filesystem::path newest_file(const std::filesystem::path& folder,
+                                  const std::function<bool(const std::filesystem::path&)>& is_it);
 /// Whether the overrides choose neither an experiment nor data.
 bool names_no_training(const std::vector<std::string>& overrides);
 /// Puts the newest training before the overrides, and says which: what the newest run below `logs`

@@ -90,7 +90,7 @@ std::vector<std::string> with_rest(const Program& program,
     const config::Override override = config::parse_override(word);
     const Node* value = own.root.find(override.key);
     return override.is_hydra() || (value != nullptr && !value->is_map()) ||
-           std::any_of(own.choices.begin(), own.choices.end(), [&](const auto& choice) {
+           std::ranges::any_of(own.choices, [&](const auto& choice) {
              return choice.first == override.full_key();
            });
   };
@@ -252,11 +252,10 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print(diff_text(composition, arguments.diff, arguments.resolve));
   } else if (is_multirun(arguments, composition)) {
     if (arguments.entry != program.entry) {
-      throw ConfigError(fmt::format(
-          "{} works on one configuration, leave out --multirun",
-          std::find_if(program.modes.begin(), program.modes.end(), [&](const Mode& mode) {
-            return mode.entry == arguments.entry;
-          })->flag));
+      throw ConfigError(fmt::format("{} works on one configuration, leave out --multirun",
+                                    std::ranges::find_if(program.modes, [&](const Mode& mode) {
+                                      return mode.entry == arguments.entry;
+                                    })->flag));
     }
     return run_sweep(program, arguments, composer, primary, [&](config::Composition job) {
       Run run = make_run(program, arguments, std::move(job));
@@ -341,7 +340,7 @@ void Results::add(const std::string& key, config::Node value) {
 void Results::add_item(const std::string& key, const std::string& value) {
   if (!json_) return add(key, value);
   const auto has_key = [&](const auto& entry) { return entry.first == key; };
-  auto list = std::find_if(entries_.begin(), entries_.end(), has_key);
+  auto list = std::ranges::find_if(entries_, has_key);
   if (list == entries_.end()) list = entries_.insert(list, {key, Node::make_list()});
   list->second.list.push_back(Node::make_string(is_utf8(value) ? value : escaped(value)));
 }

@@ -11,7 +11,7 @@ namespace cytra::config {
 void OptionChecker::check_choice(const char* key,
                                  const std::optional<std::string>& value,
                                  const Choices& choices) {
-  if (!value || std::find(choices.begin(), choices.end(), *value) != choices.end()) return;
+  if (!value || std::ranges::find(choices, *value) != choices.end()) return;
   fail(key,
        "expected one of " + join(choices, ", ") + ", got '" + *value + "'." +
            near_hint(*value, choices));

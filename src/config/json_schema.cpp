@@ -46,7 +46,7 @@ Node use(const std::string& name) {
 /// The name of a kind's definition: a $ref may not contain a blank.
 std::string name_of(const Components& components) {
   std::string name = components.kind;
-  std::replace(name.begin(), name.end(), ' ', '_');
+  std::ranges::replace(name, ' ', '_');
   return name;
 }
 
@@ -129,9 +129,8 @@ class Writer {
         } else if (!equal(*known, schema)) {
           if (known->map.size() > 1 || !known->has("anyOf")) *known = any_of({*known});
           Node& several = *known->find_direct("anyOf");
-          const bool is_new = std::none_of(several.list.begin(),
-                                           several.list.end(),
-                                           [&s = schema](const Node& n) { return equal(n, s); });
+          const bool is_new = std::ranges::none_of(
+              several.list, [&s = schema](const Node& n) { return equal(n, s); });
           if (is_new) several.list.push_back(schema);
         }
       }
@@ -327,8 +326,7 @@ std::string json_schema(const OptionsType& root, const std::string& group) {
   Writer writer;
   const std::vector<OptionInfo> sections = root.describe();
   Node schema;
-  if (group.empty() ||
-      std::find(std::begin(kWholeTree), std::end(kWholeTree), group) != std::end(kWholeTree)) {
+  if (group.empty() || std::ranges::find(kWholeTree, group) != std::end(kWholeTree)) {
     schema = writer.whole_tree(sections);
   } else if (const auto found = find_group(sections, group, true)) {
     schema = writer.file(*found);

@@ -44,7 +44,7 @@ std::string nearest_key(const Node& root,
   }
   for (const std::string& path : paths) words.push_back(path.substr(path.rfind('.') + 1));
   const std::string word = nearest(last, words);
-  const auto found = std::find(words.begin(), words.end(), word);
+  const auto found = std::ranges::find(words, word);
   return word.empty() ? "" : paths[static_cast<std::size_t>(found - words.begin())];
 }
 

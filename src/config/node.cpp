@@ -69,7 +69,7 @@ std::string Origin::text() const {
   if (file == nullptr) return "default";
   if (line == 0) {
     std::string one_line = *file;
-    std::replace(one_line.begin(), one_line.end(), '\n', ' ');
+    std::ranges::replace(one_line, '\n', ' ');
     return "command line '" + one_line + "'" + (column > 0 ? ":" + std::to_string(column) : "");
   }
   return *file + ":" + std::to_string(line) + ":" + std::to_string(column);
@@ -144,44 +144,22 @@ bool Node::is_set_by_user() const {
 }
 
 Node Node::make_map() {
-  Node node;
-  node.kind = Kind::map;
-  return node;
+  return {.kind = Kind::map};
 }
-
 Node Node::make_boolean(bool value) {
-  Node node;
-  node.kind = Kind::boolean;
-  node.boolean = value;
-  return node;
+  return {.kind = Kind::boolean, .boolean = value};
 }
-
 Node Node::make_integer(int64_t value) {
-  Node node;
-  node.kind = Kind::integer;
-  node.integer = value;
-  return node;
+  return {.kind = Kind::integer, .integer = value};
 }
-
 Node Node::make_real(double value) {
-  Node node;
-  node.kind = Kind::real;
-  node.real = value;
-  return node;
+  return {.kind = Kind::real, .real = value};
 }
-
 Node Node::make_string(std::string value) {
-  Node node;
-  node.kind = Kind::string;
-  node.string = std::move(value);
-  return node;
+  return {.kind = Kind::string, .string = std::move(value)};
 }
-
 Node Node::make_list(std::vector<Node> items) {
-  Node node;
-  node.kind = Kind::list;
-  node.list = std::move(items);
-  return node;
+  return {.kind = Kind::list, .list = std::move(items)};
 }
 
 Node& Node::set(const std::string& key, Node value) {

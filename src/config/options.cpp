@@ -23,7 +23,7 @@ bool is_own(const std::string& key) {
 }
 
 bool is_among(const std::string& word, const std::vector<std::string>& words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 std::string shortened(const std::string& text) {
@@ -70,10 +70,7 @@ void check_part(const Node& node, const Part& part, Problems& problems) {
     check_component(node, *part.components, problems);
   } else if (part.form == Form::changes) {
     Node set = node;
-    set.map.erase(std::remove_if(set.map.begin(),
-                                 set.map.end(),
-                                 [](const auto& entry) { return entry.second.is_null(); }),
-                  set.map.end());
+    std::erase_if(set.map, [](const auto& entry) { return entry.second.is_null(); });
     part.options.check(set, problems);
   } else if (node.kind != (part.form == Form::list ? Kind::list : Kind::map)) {
     problems.add(node,

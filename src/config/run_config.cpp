@@ -26,10 +26,9 @@ bool is_kept(const Node& node) {
 
 bool names_environment(const Node& node) {
   return (node.kind == Kind::string && node.string.find("oc.env") != std::string::npos) ||
-         std::any_of(node.list.begin(), node.list.end(), names_environment) ||
-         std::any_of(node.map.begin(), node.map.end(), [](const auto& entry) {
-           return names_environment(entry.second);
-         });
+         std::ranges::any_of(node.list, names_environment) ||
+         std::ranges::any_of(node.map,
+                             [](const auto& entry) { return names_environment(entry.second); });
 }
 
 /// Copies the texts of `kept` that name the environment into the same places of `config`.
@@ -82,10 +81,7 @@ void fill_in_environment(Node& config) {
 }
 
 Node without_hydra(Node root) {
-  root.map.erase(std::remove_if(root.map.begin(),
-                                root.map.end(),
-                                [](const auto& entry) { return entry.first == "hydra"; }),
-                 root.map.end());
+  std::erase_if(root.map, [](const auto& entry) { return entry.first == "hydra"; });
   return root;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "base/table.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {
@@ -24,32 +25,14 @@ std::string default_text(const OptionInfo& option) {
   return to_json(option.value);
 }
 
-/// Formats columns as wide as their texts; the width of the last one is free.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line = " ";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += ' ' + row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 1, ' ');
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-  }
-  return text;
-}
-
 std::string options_text(const std::vector<OptionInfo>& options) {
   std::vector<Row> rows{{"name", "type", "default", "range", ""}};
   for (const OptionInfo& option : options) {
     rows.push_back(
         {option.name, option.type_text(), default_text(option), option.range_text(), option.doc});
   }
-  return options.empty() ? "  no options\n" : table(rows);
+  if (options.empty()) return "  no options\n";
+  return "  " + join(aligned(rows), "\n  ") + "\n";
 }
 
 std::string component_text(const Components& components, const std::string& name) {
@@ -121,8 +104,8 @@ std::string found_text(const std::string& place, const std::vector<Found>& found
   std::vector<std::pair<std::string, std::set<std::string>>> tables;
   for (const Found& one : found) {
     const std::string own = options_text({one.option});
-    const auto same = std::find_if(
-        tables.begin(), tables.end(), [&](const auto& entry) { return entry.first == own; });
+    const auto same =
+        std::ranges::find_if(tables, [&](const auto& entry) { return entry.first == own; });
     if (same == tables.end()) {
       tables.push_back({own, {one.owner}});
     } else {

@@ -97,8 +97,7 @@ void tell_unread(const Node& composed,
         setters.push_back(file.chosen);
     }
     add_setters(node, own, setters);
-    const bool is_component =
-        std::find(components.begin(), components.end(), name) != components.end();
+    const bool is_component = std::ranges::find(components, name) != components.end();
     Names told;
     for (const Origin& setter : setters) {
       if (!told.insert(setter.text()).second) continue;

@@ -83,7 +83,7 @@ void leave_out_parts(const std::string& folder, std::vector<std::string>& images
     }
     return true;
   };
-  images.erase(std::remove_if(images.begin(), images.end(), is_part), images.end());
+  std::erase_if(images, is_part);
   if (images.size() == before) return;
   warn_once(fmt::format(
       "{}: {} files are parts of OME-TIFF images that begin in another file and are taken once, as "

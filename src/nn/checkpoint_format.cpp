@@ -53,11 +53,7 @@ void carry_over(config::Node& config, int64_t format, const std::vector<MovedSin
     };
     const auto [old_section, old_name] = split_at(key.before);
     config::Node& from = old_section.empty() ? config : *config.find(old_section);
-    from.map.erase(
-        std::remove_if(from.map.begin(),
-                       from.map.end(),
-                       [name = old_name](const auto& entry) { return entry.first == name; }),
-        from.map.end());
+    std::erase_if(from.map, [name = old_name](const auto& entry) { return entry.first == name; });
     config::Node* to = &config;
     const auto [section, name] = split_at(key.now);
     for (const std::string& part :

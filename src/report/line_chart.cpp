@@ -92,7 +92,7 @@ std::vector<double> ChartAxis::marks() const {
   const auto is_outside = [this](double mark) {
     return mark < low - 1e-9 * std::abs(low) || mark > high + 1e-9 * std::abs(high);
   };
-  marks.erase(std::remove_if(marks.begin(), marks.end(), is_outside), marks.end());
+  std::erase_if(marks, is_outside);
   return marks;
 }
 

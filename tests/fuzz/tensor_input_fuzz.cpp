@@ -16,8 +16,8 @@ using namespace cytra;
 /// A region "r" of 64 bytes that ends with the process.
 struct Region {
   const std::string key = "/cytra_fuzz_" + std::to_string(::getpid());
-  app::HttpRoom room{1, 1 << 26};
-  app::SharedRegions regions{room};
+  app::RequestBudget budget{1, 1 << 26};
+  app::SharedRegions regions{budget};
   Region() {
     const int file = ::shm_open(key.c_str(), O_RDWR | O_CREAT, 0600);
     fuzz::require(file >= 0 && ::ftruncate(file, 64) == 0, "there is shared memory");

@@ -26,14 +26,9 @@ void tell_unread_values(const cli::Run& run,
   // The task refers to these sections of a training.
   static const std::vector<std::string> components{"model", "loss", "metrics"};
   const bool has_task = std::find(sections.begin(), sections.end(), "task") != sections.end();
-  sections.erase(std::remove_if(sections.begin(),
-                                sections.end(),
-                                [&](const std::string& name) {
-                                  return has_task &&
-                                         std::find(components.begin(), components.end(), name) !=
-                                             components.end();
-                                }),
-                 sections.end());
+  std::erase_if(sections, [&](const std::string& name) {
+    return has_task && std::find(components.begin(), components.end(), name) != components.end();
+  });
   config::tell_unread(run.composed, run.files, sections, components, problems);
 }
 

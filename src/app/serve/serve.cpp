@@ -54,8 +54,8 @@ void raise_open_files(int64_t connections) {
 }
 
 /// Ends the process in some seconds, though threads may still be busy with what nobody waits for.
-void end_within(double seconds, const Spool& spool) {
-  std::thread([seconds, folder = spool.folder()] {
+void end_within(double seconds, const RequestFolders& folders) {
+  std::thread([seconds, folder = folders.folder()] {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     log::warn("the server ends in the midst of its work");
     std::error_code ignored;
@@ -117,18 +117,18 @@ int serve(cli::Run run, const ServeConfig& config) {
     state.sessions.forget_old();
   }
   state.is_draining = true;
-  end_within(config.limits.drain_s + kEndSeconds, state.spool);
+  end_within(config.limits.drain_s + kEndSeconds, state.folders);
   std::thread training([&] {
     if (state.training) state.training->end();
   });
-  log::info("the server ends; {} images are still answered", state.room.requests());
+  log::info("the server ends; {} images are still answered", state.budget.requests());
   if (!server.drain(config.limits.drain_s))
     log::warn("limits.drain_s={}: {} images are left unanswered",
               config.limits.drain_s,
-              state.room.requests());
+              state.budget.requests());
   server.stop();
   training.join();
-  end_within(kEndSeconds, state.spool);
+  end_within(kEndSeconds, state.folders);
   state.pool.reset();  // it uses the router and the models
   state.training.reset();
   state.uncertainty.reset();  // it asks the models

@@ -7,8 +7,8 @@ namespace cytra::app {
 ServeState::ServeState(const ServeConfig& given, std::string secret)
     : config(given),
       token(std::move(secret)),
-      spool(4 * given.limits.requests_mb * 1'000'000),
-      room(given.limits.requests, given.limits.requests_mb * 1'000'000),
+      folders(4 * given.limits.requests_mb * 1'000'000),
+      budget(given.limits.requests, given.limits.requests_mb * 1'000'000),
       sessions(given.limits.requests, given.limits.requests_mb * 1'000'000),
       stacks(given.limits.requests_mb * 1'000'000 / 4) {
   models.emplace(given);
@@ -16,7 +16,7 @@ ServeState::ServeState(const ServeConfig& given, std::string secret)
   if (!given.datastore) return;
   datastore.emplace(*given.datastore);
   training.emplace(given, *datastore, *models, trainings);
-  uncertainty.emplace(*datastore, *models, spool);
+  uncertainty.emplace(*datastore, *models, folders);
 }
 
 }  // namespace cytra::app

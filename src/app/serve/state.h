@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "app/serve/http/request_folders.h"
 #include "app/serve/http/request_progress.h"
-#include "app/serve/http/spool.h"
 #include "app/serve/labels/label_training.h"
 #include "app/serve/labels/monai_label.h"
 #include "app/serve/labels/uncertainty.h"
@@ -22,10 +22,10 @@ struct ServeState {
   ServeState(const ServeConfig& given, std::string secret);
   const ServeConfig& config;
   const std::string token;  // "": none
-  Spool spool;
-  HttpRoom room;
+  RequestFolders folders;
+  RequestBudget budget;
   ProgressBoard progress;
-  SharedRegions regions{room};
+  SharedRegions regions{budget};
   LabelSessions sessions;
   ShownStacks stacks;
   std::optional<Datastore> datastore;

@@ -135,8 +135,7 @@ Borders::Borders(const std::string& folder, const std::vector<std::string>& read
 
 void Borders::expect_in(const std::vector<std::string>& folders, const std::string& path) const {
   const fs::path given(path);
-  const bool climbs =
-      std::any_of(given.begin(), given.end(), [](const fs::path& part) { return part == ".."; });
+  const bool climbs = std::ranges::any_of(given, [](const fs::path& part) { return part == ".."; });
   if (climbs || starts_with(path, "~")) {
     throw ConfigError(
         fmt::format("{}: expected a path below {} without '..' and '~'", path, folder_));
@@ -173,8 +172,7 @@ void Borders::expect_override(const std::string& word) const {
                       ": Hydra's own settings are not taken here; a run's folder is "
                       "paths.output_dir");
   expect_within(parsed.key);
-  const bool is_input =
-      std::find(std::begin(kInputs), std::end(kInputs), parsed.key) != std::end(kInputs);
+  const bool is_input = std::ranges::find(kInputs, parsed.key) != std::end(kInputs);
   const auto check = [&](const std::string& text) {
     try {
       is_input ? expect_readable(text) : expect_within(text);

@@ -77,8 +77,8 @@ void Calls::start(const std::string& tool, const Json& arguments, const Caller& 
   expect_arguments(*find_tool(tool), arguments);
   if (tool == "report") return answer_(caller, tool_result(report(arguments)));
   if (tool == "stop") return answer_(caller, tool_result(stop(arguments)));
-  const auto working = static_cast<std::size_t>(std::count_if(
-      calls_.begin(), calls_.end(), [](const Call& call) { return !call.job.end(); }));
+  const auto working = static_cast<std::size_t>(
+      std::ranges::count_if(calls_, [](const Call& call) { return !call.job.end(); }));
   if (working >= kMostJobs)
     throw ConfigError(fmt::format("{} programs are at work, which is the most", working));
   const JobCommand command = command_of(tool, arguments, borders_);

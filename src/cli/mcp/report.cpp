@@ -74,7 +74,7 @@ Json files_in(const fs::path& folder, const std::string& extension, std::size_t 
       names.push_back(name);
     }
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   if (names.size() > most) {
     const std::size_t more = names.size() - most;
     names.resize(most);

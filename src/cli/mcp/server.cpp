@@ -175,9 +175,7 @@ class Server {
     Caller caller{id, Json(), is_modern_request(params)};
     if (method == "initialize") {
       const Json asked = params.value("protocolVersion", Json());
-      const bool is_known =
-          std::find(std::begin(kWithHandshake), std::end(kWithHandshake), asked) !=
-          std::end(kWithHandshake);
+      const bool is_known = std::ranges::find(kWithHandshake, asked) != std::end(kWithHandshake);
       has_handshake_ = true;
       Json result = introduction(borders_);
       result["protocolVersion"] = is_known ? asked : Json(kWithHandshake[0]);

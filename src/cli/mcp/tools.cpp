@@ -84,7 +84,7 @@ bool fits(const Json& schema, const Json& value) {
   const std::string type = schema.at("type");
   if (type == "boolean") return value.is_boolean();
   if (type == "array")
-    return value.is_array() && std::all_of(value.begin(), value.end(), [&](const Json& item) {
+    return value.is_array() && std::ranges::all_of(value, [&](const Json& item) {
              return fits(schema.at("items"), item);
            });
   const auto choices = schema.find("enum");
@@ -115,7 +115,7 @@ JobCommand begin_command(const std::string& program, const Borders& borders) {
                                       "TMPDIR=" + own + "/tmp"};
   for (char** variable = ::environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
-    const bool is_ours = std::any_of(ours.begin(), ours.end(), [&](const std::string& other) {
+    const bool is_ours = std::ranges::any_of(ours, [&](const std::string& other) {
       return starts_with(text, other.substr(0, other.find('=') + 1));
     });
     if (!is_ours) command.environment.push_back(text);

@@ -25,8 +25,7 @@ bool python_equal(const Node& a, const Node& b) {
     return std::equal(a.list.begin(), a.list.end(), b.list.begin(), b.list.end(), python_equal);
   }
   if (a.kind != Kind::map) return equal(a, b);
-  return a.map.size() == b.map.size() &&
-         std::all_of(a.map.begin(), a.map.end(), [&](const auto& entry) {
+  return a.map.size() == b.map.size() && std::ranges::all_of(a.map, [&](const auto& entry) {
            const Node* other = b.find_direct(entry.first);
            return other != nullptr && python_equal(entry.second, *other);
          });
@@ -104,9 +103,8 @@ void remove_value(Node& root, const Override& override, const std::vector<std::s
                       override.key.substr(0, dot) + "=[...]' with those that stay");
   }
   if (node == nullptr) return;  // it is in a map that a function made for this reading
-  parent->map.erase(std::find_if(parent->map.begin(), parent->map.end(), [&](const auto& entry) {
-    return entry.first == last;
-  }));
+  parent->map.erase(
+      std::ranges::find_if(parent->map, [&](const auto& entry) { return entry.first == last; }));
 }
 
 /// Sets a value. A ${...} on the way is replaced like any scalar, whereas reading follows it.

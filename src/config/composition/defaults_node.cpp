@@ -8,7 +8,7 @@ namespace cytra::config {
 namespace {
 
 std::string dots(std::string path) {
-  std::replace(path.begin(), path.end(), '/', '.');
+  std::ranges::replace(path, '/', '.');
   return path;
 }
 

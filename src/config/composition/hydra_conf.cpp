@@ -221,8 +221,8 @@ sweep:
 }  // namespace
 
 const HydraFile* hydra_file(const std::string& path) {
-  const auto found = std::find_if(
-      std::begin(files), std::end(files), [&](const HydraFile& file) { return path == file.path; });
+  const auto found =
+      std::ranges::find_if(files, [&](const HydraFile& file) { return path == file.path; });
   return found == std::end(files) ? nullptr : found;
 }
 

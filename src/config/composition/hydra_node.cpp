@@ -21,10 +21,10 @@ std::string override_dirname(const std::vector<Override>& overrides, const Node&
   std::vector<std::string> lines;
   for (const Override& override : overrides) {
     if (override.is_hydra()) continue;
-    if (std::find(excluded.begin(), excluded.end(), override.key) == excluded.end())
+    if (std::ranges::find(excluded, override.key) == excluded.end())
       lines.push_back(*override.origin.file);
   }
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   std::string result;
   for (const char c : join(lines, options.get<std::string>("item_sep", ","))) {
     result += c == '=' ? options.get<std::string>("kv_sep", "=") : std::string(1, c);
@@ -107,7 +107,7 @@ void check_hydra_keys(const Node& hydra, const Node& known, const std::string& p
 
 std::vector<std::string> searchpath_of(const Node& primary,
                                        const std::vector<Override>& overrides) {
-  const auto chosen = std::find_if(overrides.begin(), overrides.end(), [](const Override& one) {
+  const auto chosen = std::ranges::find_if(overrides, [](const Override& one) {
     return one.full_key() == "hydra.searchpath" && one.action == Override::Action::change;
   });
   Node list;
@@ -117,10 +117,9 @@ std::vector<std::string> searchpath_of(const Node& primary,
     list = evaluate(primary, "hydra.searchpath");
   }
   if (list.is_null()) return {};
-  const bool texts = list.kind == Kind::list &&
-                     std::all_of(list.list.begin(), list.list.end(), [](const Node& item) {
-                       return item.kind == Kind::string;
-                     });
+  const bool texts =
+      list.kind == Kind::list &&
+      std::ranges::all_of(list.list, [](const Node& item) { return item.kind == Kind::string; });
   if (!texts) {
     throw ConfigError(
         list.origin.text() +

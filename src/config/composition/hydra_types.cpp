@@ -99,7 +99,7 @@ bool make_boolean(Node& node) {
   if (node.kind == Kind::string) {
     const std::string word = in_small_letters(node.string);
     const auto is_one_of = [&](std::initializer_list<const char*> words) {
-      return std::find(words.begin(), words.end(), word) != words.end();
+      return std::ranges::find(words, word) != words.end();
     };
     int64_t number = 0;
     const bool is_number = read_python_integer(word, number);
@@ -136,11 +136,10 @@ bool convert(Node& node, SettingType type) {
     case SettingType::optional_mode:
       return node.is_null() || make_mode(node);
     case SettingType::texts:
-      return node.kind == Kind::list && std::all_of(node.list.begin(), node.list.end(), make_text);
+      return node.kind == Kind::list && std::ranges::all_of(node.list, make_text);
     case SettingType::text_map:
-      return node.is_map() && std::all_of(node.map.begin(), node.map.end(), [](auto& entry) {
-               return make_text(entry.second);
-             });
+      return node.is_map() &&
+             std::ranges::all_of(node.map, [](auto& entry) { return make_text(entry.second); });
     default:
       return node.is_map();
   }

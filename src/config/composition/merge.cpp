@@ -113,14 +113,11 @@ void FileMerger::merge(const Node& content, const std::string& package, bool rep
   for (auto& entry : moved_) {
     Moved& moved = entry.second;
     auto& paths = moved.paths;
-    paths.erase(std::remove_if(paths.begin(),
-                               paths.end(),
-                               [&](const Path& path) {
-                                 const bool gone = replaces(source, path);
-                                 if (gone) keep(moved, path);
-                                 return gone;
-                               }),
-                paths.end());
+    std::erase_if(paths, [&](const Path& path) {
+      const bool gone = replaces(source, path);
+      if (gone) keep(moved, path);
+      return gone;
+    });
   }
   if (repeated && package.empty() && again == moved_.end()) {
     Path path;

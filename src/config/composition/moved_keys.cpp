@@ -98,9 +98,8 @@ void remove(Node& root, std::string key) {
     dot = key.rfind('.');
     Node& parent = dot == std::string::npos ? root : *root.find(key.substr(0, dot));
     const std::string last = key.substr(dot + 1);
-    parent.map.erase(std::find_if(parent.map.begin(), parent.map.end(), [&](const auto& entry) {
-      return entry.first == last;
-    }));
+    parent.map.erase(
+        std::ranges::find_if(parent.map, [&](const auto& entry) { return entry.first == last; }));
     if (!parent.map.empty()) break;
     key.resize(dot == std::string::npos ? 0 : dot);
   }

@@ -95,7 +95,7 @@ void read_header(const std::string& text, const std::string& name, ConfigFile& f
     line = trim(std::string_view(line).substr(1));
     if (!starts_with(line, "@")) break;
     std::vector<std::string> words = split(line, ' ');
-    words.erase(std::remove(words.begin(), words.end(), ""), words.end());
+    std::erase(words, "");
     if (words.size() != 2)
       throw ConfigError(name + ":1:1: bad header '# " + line + "', expected # @package a.b");
     if (words[0] == "@package") package = words[1];
@@ -125,8 +125,8 @@ std::unique_ptr<ConfigFile> read_config(const std::string& name, const std::stri
   }
   check_syntax(file->content);
   auto& map = file->content.map;
-  const auto defaults = std::find_if(
-      map.begin(), map.end(), [](const auto& entry) { return entry.first == "defaults"; });
+  const auto defaults =
+      std::ranges::find_if(map, [](const auto& entry) { return entry.first == "defaults"; });
   if (defaults == map.end()) return file;
   if (defaults->second.kind != Kind::list) {
     throw ConfigError(defaults->second.where() + ": defaults: expected a list, got a " +

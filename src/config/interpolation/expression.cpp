@@ -109,9 +109,8 @@ Value extreme(const std::vector<Value>& arguments, const char* order) {
   if (items.empty() || (items.size() == 1 && !is_list))
     throw std::invalid_argument(
         "min() or max() of nothing or one value, expected values or a list");
-  return *std::min_element(items.begin(), items.end(), [&](const Value& a, const Value& b) {
-    return calculate(order, a, b).boolean;
-  });
+  return *std::ranges::min_element(
+      items, [&](const Value& a, const Value& b) { return calculate(order, a, b).boolean; });
 }
 
 const std::vector<std::string> functions = {"float", "int", "len", "max", "min", "str"};
@@ -127,8 +126,8 @@ Value call_function(const std::string& name, const std::vector<Value>& arguments
     if (!is_text_or_list(value))
       throw std::invalid_argument(std::string("len() of ") + name_of(value.kind) +
                                   ", expected a list or text");
-    const auto letters = std::count_if(
-        value.text.begin(), value.text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    const auto letters =
+        std::ranges::count_if(value.text, [](char c) { return (c & 0xC0) != 0x80; });
     return Value::make_integer(letters + static_cast<int64_t>(value.items.size()));
   }
   const Kind kind = name == "int" ? Kind::integer : Kind::real;
@@ -190,7 +189,7 @@ class Expression {
     return true;
   }
   bool at_one_of(std::initializer_list<std::string_view> symbols) const {
-    return std::find(symbols.begin(), symbols.end(), symbol_) != symbols.end();
+    return std::ranges::find(symbols, symbol_) != symbols.end();
   }
 
   [[noreturn]] void fail(std::size_t at, const std::string& what) const {

@@ -110,8 +110,7 @@ TokenKind Lexer::read_key(std::string& out) {
   if (end > at_) {
     out = text_.substr(at_, end - at_);
     at_ = end;
-    const bool is_id =
-        !is_digit(out[0]) && out[0] != '-' && std::all_of(out.begin(), out.end(), is_name);
+    const bool is_id = !is_digit(out[0]) && out[0] != '-' && std::ranges::all_of(out, is_name);
     return is_id ? TokenKind::name : TokenKind::key;
   }
   const char c = text_[at_];
@@ -121,48 +120,6 @@ TokenKind Lexer::read_key(std::string& out) {
   out = c;
   if (c == '.') return TokenKind::dot;
   return c == '[' ? TokenKind::opens_list : TokenKind::closes_list;
-}
-
-/// The end of the digits at `at`: 12, 1_000; a '_' may be between digits only.
-std::size_t Lexer::digits_at(std::size_t at) const {
-  if (at >= text_.size() || !is_digit(text_[at])) return at;
-  for (++at; at < text_.size(); ++at) {
-    if (is_digit(text_[at])) continue;
-    if (text_[at] != '_' || at + 1 >= text_.size() || !is_digit(text_[at + 1])) break;
-  }
-  return at;
-}
-
-std::size_t Lexer::exponent_at(std::size_t at) const {
-  if (at >= text_.size() || (text_[at] != 'e' && text_[at] != 'E')) return at;
-  std::size_t from = at + 1;
-  if (from < text_.size() && (text_[from] == '+' || text_[from] == '-')) ++from;
-  const std::size_t end = digits_at(from);
-  return end > from ? end : at;
-}
-
-/// Whether `word`, given in lower case, is at `at` in any case.
-bool Lexer::word_at(std::size_t at, std::string_view word) const {
-  const std::string_view text = text_.substr(std::min(at, text_.size()), word.size());
-  return std::equal(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {
-    return (is_letter(a) ? static_cast<char>(a | 0x20) : a) == b;
-  });
-}
-
-/// The end of the INT or FLOAT at the cursor, or the cursor.
-std::size_t Lexer::number_end() const {
-  std::size_t from = at_;
-  if (peek() == '+' || peek() == '-') ++from;
-  if (word_at(from, "inf") || word_at(from, "nan")) return from + 3;
-  std::size_t whole = from;
-  if (whole < text_.size() && is_digit(text_[whole]))
-    whole = text_[whole] == '0' ? whole + 1 : digits_at(whole);
-  std::size_t end = whole;
-  if (end < text_.size() && text_[end] == '.') {
-    const std::size_t fraction = digits_at(end + 1);
-    if (fraction > end + 1 || whole > from) end = fraction;
-  }
-  return end == from ? at_ : exponent_at(end);
 }
 
 std::size_t Lexer::name_end() const {
@@ -214,13 +171,13 @@ TokenKind Lexer::read_value(std::string& out) {
     at_ = end;
     return TokenKind::escape;
   }
-  const std::size_t name = name_end(), number = number_end();
+  const std::size_t name = name_end();
+  const std::size_t number = at_ + override_number_size(text_.substr(at_));
   if (number > at_ && number >= name) return take(number, TokenKind::number);
   if (name > at_) {
-    const std::size_t size = name - at_;
-    const bool is_word = (size == 4 && (word_at(at_, "true") || word_at(at_, "null"))) ||
-                         (size == 5 && word_at(at_, "false"));
-    return take(name, is_word ? TokenKind::word : TokenKind::name);
+    Node typed;
+    type_override_scalar(text_.substr(at_, name - at_), typed);
+    return take(name, typed.kind == Kind::string ? TokenKind::name : TokenKind::word);
   }
   if (first == '\0' || std::string_view("/-\\+.$%*@?|").find(first) == std::string_view::npos)
     fail(at_, character() + " stands without quotes, expected '...' round it");

@@ -68,10 +68,6 @@ class Lexer {
   TokenKind read_key(std::string& out);
   TokenKind read_value(std::string& out);
   std::size_t escapes(std::string& out) const;
-  std::size_t digits_at(std::size_t at) const;
-  std::size_t exponent_at(std::size_t at) const;
-  bool word_at(std::size_t at, std::string_view word) const;
-  std::size_t number_end() const;
   std::size_t name_end() const;
 
   std::string_view text_;

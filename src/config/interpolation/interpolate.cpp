@@ -79,7 +79,7 @@ Value Interpolator::read(const Site& site) {
     return value;
   }
   if (const auto done = done_.find(&node); done != done_.end()) return done->second;
-  const auto again = std::find(active_.begin(), active_.end(), &site);
+  const auto again = std::ranges::find(active_, &site);
   if (again != active_.end()) {
     const auto from = static_cast<std::size_t>(again - active_.begin());
     const std::string chain = chain_text(active_, from) + site.path();

@@ -87,8 +87,7 @@ Value decode(const Call& call) {
 
 bool has_null_key(const Value& value) {
   const auto is_null = [](const Value& key) { return key.kind == Value::Kind::null; };
-  return std::any_of(value.keys.begin(), value.keys.end(), is_null) ||
-         std::any_of(value.items.begin(), value.items.end(), has_null_key);
+  return std::ranges::any_of(value.keys, is_null) || std::ranges::any_of(value.items, has_null_key);
 }
 
 Value create(const Call& call) {
@@ -232,8 +231,8 @@ Value now(const Call& call) {
 Value hydra(const Call& call) {
   const std::string& path = call.text(0);
   const auto& map = call.tree.root().node->map;
-  const auto found = std::find_if(
-      map.begin(), map.end(), [](const auto& entry) { return entry.first == "hydra"; });
+  const auto found =
+      std::ranges::find_if(map, [](const auto& entry) { return entry.first == "hydra"; });
   if (found == map.end())
     call.fail("this configuration has no 'hydra' values, expected them at its root");
   const Site& site =
@@ -321,9 +320,8 @@ Value call_resolver(Interpolator& tree,
                     const std::string& source,
                     const std::string& name,
                     const std::vector<Value>& arguments) {
-  const auto* found = std::find_if(resolvers.begin(), resolvers.end(), [&](const Resolver& entry) {
-    return name == entry.name;
-  });
+  const auto* found =
+      std::ranges::find_if(resolvers, [&](const Resolver& entry) { return name == entry.name; });
   if (found == resolvers.end()) {
     std::vector<std::string> names;
     for (const Resolver& entry : resolvers) names.emplace_back(entry.name);

@@ -58,41 +58,6 @@ const Site& Site::root() const {
   return *site;
 }
 
-Value Value::make_text(std::string text) {
-  Value value;
-  value.kind = Kind::text;
-  value.text = std::move(text);
-  return value;
-}
-
-Value Value::make_boolean(bool boolean) {
-  Value value;
-  value.kind = Kind::boolean;
-  value.boolean = boolean;
-  return value;
-}
-
-Value Value::make_integer(int64_t integer) {
-  Value value;
-  value.kind = Kind::integer;
-  value.integer = integer;
-  return value;
-}
-
-Value Value::make_real(double real) {
-  Value value;
-  value.kind = Kind::real;
-  value.real = real;
-  return value;
-}
-
-Value Value::make_list(std::vector<Value> items) {
-  Value value;
-  value.kind = Kind::list;
-  value.items = std::move(items);
-  return value;
-}
-
 Value Value::of(const Node& scalar) {
   switch (scalar.kind) {
     case config::Kind::boolean:

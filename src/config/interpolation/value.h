@@ -32,11 +32,13 @@ struct Value {
   std::vector<Value> keys;     // of a map
   const Site* site = nullptr;  // the place of a container, or of a scalar in a tree
 
-  static Value make_text(std::string text);
-  static Value make_boolean(bool value);
-  static Value make_integer(int64_t value);
-  static Value make_real(double value);
-  static Value make_list(std::vector<Value> items);
+  static Value make_text(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
+  static Value make_boolean(bool value) { return {.kind = Kind::boolean, .boolean = value}; }
+  static Value make_integer(int64_t value) { return {.kind = Kind::integer, .integer = value}; }
+  static Value make_real(double value) { return {.kind = Kind::real, .real = value}; }
+  static Value make_list(std::vector<Value> items) {
+    return {.kind = Kind::list, .items = std::move(items)};
+  }
   /// The value of a scalar node, unchanged.
   static Value of(const Node& scalar);
   bool is_text() const { return kind == Kind::text; }

@@ -215,7 +215,7 @@ int compare(const Node& a, const Node& b) {
 OverrideValue sort_sweep(OverrideValue value, bool reverse) {
   SweepValue& sweep = *value.sweep;
   if (is_choice(value)) {
-    std::stable_sort(sweep.choices.begin(), sweep.choices.end(), [&](const auto& a, const auto& b) {
+    std::ranges::stable_sort(sweep.choices, [&](const auto& a, const auto& b) {
       return reverse ? compare(b.node, a.node) < 0 : compare(a.node, b.node) < 0;
     });
     return value;
@@ -256,7 +256,7 @@ void check_order_arguments(const FunctionCall& call) {
 }
 
 OverrideValue sort_list(Node list, bool reverse) {
-  std::stable_sort(list.list.begin(), list.list.end(), [&](const Node& a, const Node& b) {
+  std::ranges::stable_sort(list.list, [&](const Node& a, const Node& b) {
     return reverse ? compare(b, a) < 0 : compare(a, b) < 0;
   });
   return value_of(std::move(list));
@@ -359,7 +359,7 @@ OverrideValue call_function(FunctionCall call) {
                                 " values, expected at most " + std::to_string(most));
   }
   for (const auto& [name, value] : call.named) {
-    const auto place = std::find(function.names.begin(), function.names.end(), name);
+    const auto place = std::ranges::find(function.names, name);
     if (place == function.names.end()) {
       throw std::invalid_argument(call.name + "() has no argument '" + name +
                                   "', expected a known one or quotes, which make it text." +

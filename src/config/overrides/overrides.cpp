@@ -87,7 +87,7 @@ bool needs_override_quotes(const std::string& text) {
   };
   Node node;
   type_override_scalar(text, node);
-  return text.empty() || node.kind != Kind::string || !std::all_of(text.begin(), text.end(), plain);
+  return text.empty() || node.kind != Kind::string || !std::ranges::all_of(text, plain);
 }
 
 std::string quoted(const std::string& text) {

@@ -47,20 +47,15 @@ std::string before_value(const Override& override) {
 std::vector<std::string> glob_options(const Override& override,
                                       const GroupOptions& options_of_group) {
   std::vector<std::string> options = options_of_group(override.key);
-  options.erase(std::remove_if(options.begin(),
-                               options.end(),
-                               [](const std::string& option) {
-                                 return option.find('/') != std::string::npos;
-                               }),
-                options.end());
-  std::sort(options.begin(), options.end());
+  std::erase_if(options,
+                [](const std::string& option) { return option.find('/') != std::string::npos; });
+  std::ranges::sort(options);
   if (options.empty())
     throw ConfigError(override.where() + ": glob() of '" + override.key +
                       "', which is not a group with options, expected one");
   const auto matches = [](const std::string& option, const std::vector<std::string>& patterns) {
-    return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-      return matches_pattern(option, pattern);
-    });
+    return std::ranges::any_of(
+        patterns, [&](const std::string& pattern) { return matches_pattern(option, pattern); });
   };
   std::vector<std::string> found;
   for (const std::string& option : options) {
@@ -102,8 +97,8 @@ void add_axis(std::vector<Axis>& axes,
             {*override.origin.file}};
   if (override.sweep != Override::Sweep::none)
     axis.texts = values_to_try(override, options_of_group);
-  const auto same = std::find_if(
-      axes.begin(), axes.end(), [&](const Axis& other) { return other.key == axis.key; });
+  const auto same =
+      std::ranges::find_if(axes, [&](const Axis& other) { return other.key == axis.key; });
   if (same != axes.end()) {
     *same = std::move(axis);
   } else {

@@ -23,7 +23,7 @@ std::string number_text(const std::string& text) {
   for (std::size_t i = 0; i < clean.size(); ++i) {
     if (clean[i] == '_' && (i == 0 || !digit(i - 1) || !digit(i + 1))) return "";
   }
-  clean.erase(std::remove(clean.begin(), clean.end(), '_'), clean.end());
+  std::erase(clean, '_');
   return clean;
 }
 

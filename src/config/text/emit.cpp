@@ -25,9 +25,8 @@ const std::pair<std::string_view, const char*>* odd_break_at(std::string_view te
 }
 
 bool has_odd_break(const std::string& text) {
-  return std::any_of(std::begin(odd_breaks), std::end(odd_breaks), [&](const auto& odd) {
-    return text.find(odd.first) != std::string::npos;
-  });
+  return std::ranges::any_of(
+      odd_breaks, [&](const auto& odd) { return text.find(odd.first) != std::string::npos; });
 }
 
 /// Appends escaped text. `control`: how a control character begins, "\\x" in YAML, where a key
@@ -89,7 +88,7 @@ bool needs_quotes(const std::string& text, bool is_key) {
 }
 
 void append_text(const std::string& text, bool is_key, std::string& out) {
-  if (std::any_of(text.begin(), text.end(), is_control) || has_odd_break(text)) {
+  if (std::ranges::any_of(text, is_control) || has_odd_break(text)) {
     append_escaped(text, "\\x", out);
   } else if (needs_quotes(text, is_key)) {
     out += '\'';

@@ -41,9 +41,8 @@ bool is_hidden(uint32_t point) {
                                                       {0xFFFE, 0xFFFF},
                                                       {0xE0001, 0xE007F},
                                                       {0xF0000, 0x10FFFF}};
-  return std::any_of(std::begin(ranges), std::end(ranges), [&](const auto& range) {
-    return point >= range.first && point <= range.second;
-  });
+  return std::ranges::any_of(
+      ranges, [&](const auto& range) { return point >= range.first && point <= range.second; });
 }
 
 void append_hex(uint32_t value, int digits, std::string& out) {

@@ -205,34 +205,37 @@ void type_yaml_scalar(std::string_view text, Node& node) {
   if (node.kind != Kind::string) node.string.clear();
 }
 
-void type_override_scalar(std::string_view text, Node& node) {
-  node.kind = Kind::string;
-  node.string = text;
+std::size_t override_number_size(std::string_view text) {
   Cursor at{text};
   at.take_sign();
-  const std::string_view digits = at.rest;
-  const bool whole = at.take_digits() && (digits[0] != '0' || digits.size() - at.rest.size() == 1);
+  const std::string_view size = at.rest;
+  if (same_letters(size.substr(0, 3), "inf") || same_letters(size.substr(0, 3), "nan"))
+    return text.size() - size.size() + 3;
+  const bool whole = at.take('0') || at.take_digits();
+  const bool fraction = at.take('.') && at.take_digits();
+  if (!whole && !fraction) return 0;
+  at.take_exponent(false, true);
+  return text.size() - at.rest.size();
+}
+
+void type_override_scalar(std::string_view text, Node& node) {
+  node.kind = Kind::string;
   if (same_letters(text, "null")) {
     node.kind = Kind::null;
   } else if (same_letters(text, "true") || same_letters(text, "false")) {
     set_boolean(text.size() == 4, node);
-  } else if (same_letters(digits, "inf") || same_letters(digits, "nan")) {
-    set_real(parse_real(text), node);
-  } else if (whole && at.done()) {
+  } else if (text.empty() || override_number_size(text) < text.size()) {
+    node.string = text;
+  } else if (text.find_first_of(".eEnN") == std::string_view::npos) {
     set_integer(text, 10, node);
-  } else if (whole || digits.substr(0, 1) == ".") {
-    const bool point = at.take('.');
-    const bool fraction = point && at.take_digits();
-    const bool exponent = (whole || fraction) && at.take_exponent(false, true);
-    // The lexer wants digits before or after the point.
-    if (at.done() && (fraction || exponent || (whole && point))) set_real(parse_real(text), node);
+  } else {
+    set_real(parse_real(text), node);
   }
-  if (node.kind != Kind::string) node.string.clear();
 }
 
 std::string without_underscores(std::string_view text) {
   std::string result(text);
-  result.erase(std::remove(result.begin(), result.end(), '_'), result.end());
+  std::erase(result, '_');
   return result;
 }
 
@@ -253,7 +256,7 @@ std::string quote(std::string_view text) {
   std::size_t size = std::min<std::size_t>(text.size(), 200);
   while (size > 0 && size < text.size() && (text[size] & 0xC0) == 0x80) --size;
   std::string result(text.substr(0, size));
-  std::replace_if(result.begin(), result.end(), is_control, ' ');
+  std::ranges::replace_if(result, is_control, ' ');
   return "'" + result + (size < text.size() ? "...'" : "'");
 }
 

@@ -15,6 +15,8 @@ void type_yaml_scalar(std::string_view text, Node& node);
 /// Sets kind and value of `node` from text after `key=` on the command line: only true/false/null
 /// (any case) and decimal numbers have a type; yes, 0x10 and 007 are text.
 void type_override_scalar(std::string_view text, Node& node);
+/// The size of the decimal number that such text begins with; 0: none.
+std::size_t override_number_size(std::string_view text);
 
 /// The digits of a number without the `_` that may separate them: 1_000.
 std::string without_underscores(std::string_view text);

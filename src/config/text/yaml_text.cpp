@@ -4,30 +4,19 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/escape.h"
 
 namespace cytra::config {
 namespace {
 
-/// The bytes of the UTF-8 letter at `at`; 0 where it is broken, or not allowed in a YAML file (by
-/// PyYAML's set).
-std::size_t printable_letter(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80)
-    return first == '\t' || first == '\n' || first == '\r' || (first >= 0x20 && first < 0x7f);
-  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  unsigned letter = first & (0x7fU >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-    letter = (letter << 6U) | (byte(i) & 0x3fU);
-  }
-  constexpr unsigned smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool allowed = letter == 0x85 || (letter >= 0xa0 && letter < 0xd800) ||
-                       (letter >= 0xe000 && letter <= 0xfffd) ||
-                       (letter >= 0x10000 && letter <= 0x10ffff);
-  return first >= 0xc2 && first < 0xf8 && letter >= smallest[size] && allowed ? size : 0;
+/// The bytes of the UTF-8 letter that `text` begins with; 0 where it is broken, or not allowed in a
+/// YAML file (by PyYAML's set).
+std::size_t printable_letter(std::string_view text) {
+  const auto [letter, bytes] = utf8_letter(text);
+  const bool is_allowed = letter == '\t' || letter == '\n' || letter == '\r' || letter == 0x85 ||
+                          (letter >= 0x20 && letter < 0x7f) ||
+                          (letter >= 0xa0 && letter != 0xfffe && letter != 0xffff);
+  return is_allowed ? bytes : 0;
 }
 
 /// Throws: ConfigError that names the place of the byte `at`.
@@ -46,7 +35,7 @@ std::size_t printable_letter(std::string_view text, std::size_t at) {
 
 void check_letters(const std::string& text, const std::string& name) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = printable_letter(text, at);
+    const std::size_t size = printable_letter(std::string_view(text).substr(at));
     if (size == 0) {
       char byte[8];
       std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(text[at]));

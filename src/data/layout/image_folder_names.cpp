@@ -27,7 +27,7 @@ std::string one_of_kind(std::vector<std::string> names,
                         const std::string& wanted,
                         const IsOfKind& is_of_kind) {
   if (std::count(names.begin(), names.end(), wanted) > 0) return wanted;
-  names.erase(std::remove_if(names.begin(), names.end(), std::not_fn(is_of_kind)), names.end());
+  std::erase_if(names, std::not_fn(is_of_kind));
   return names.size() == 1 ? names[0] : "";
 }
 

@@ -83,12 +83,8 @@ std::optional<Layout> layout_of_table(const std::string& file,
   std::string source = wish.source_col;
   if (!has(source)) {
     std::vector<std::string> open = columns;
-    open.erase(std::remove_if(open.begin(),
-                              open.end(),
-                              [&](const std::string& name) {
-                                return columns.size() > 1 && names_target(name);
-                              }),
-               open.end());
+    std::erase_if(
+        open, [&](const std::string& name) { return columns.size() > 1 && names_target(name); });
     source = column_of(open, source, target, names_source, "source_col", file);
     if (!source.empty()) layout.settings.push_back({"source_col", {source}});
   }

@@ -73,7 +73,7 @@ at::Tensor BatchMemory::take(at::IntArrayRef sizes, const BatchLayout& layout) {
     if (is_free(tensor) && tensor.sizes() == sizes && tensor.is_contiguous(format))
       return tensor.alias();
   }
-  kept_.erase(std::remove_if(kept_.begin(), kept_.end(), is_free), kept_.end());
+  std::erase_if(kept_, is_free);
   const at::Tensor tensor =
       at::empty(sizes, at::TensorOptions(at::kFloat).pinned_memory(layout.pin), format);
   if (kept_.size() < most_) kept_.push_back(tensor);

@@ -34,10 +34,7 @@ void follow_channels(const DatasetDescription& description, bool& is_ct) {
 
 void follow_labels(const DatasetDescription& description, std::vector<ClassFacts>& labels) {
   std::vector<int64_t> unnamed;
-  labels.erase(std::remove_if(labels.begin(),
-                              labels.end(),
-                              [&](const auto& one) { return one.value == description.ignored; }),
-               labels.end());
+  std::erase_if(labels, [&](const auto& one) { return one.value == description.ignored; });
   for (const ClassFacts& label : labels) {
     if (description.labels.count(label.value) == 0) unnamed.push_back(label.value);
   }

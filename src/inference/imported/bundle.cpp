@@ -135,13 +135,9 @@ void adapt_transform(Node& transform, int64_t dims) {
   }
   if (data::loads_images(transform)) transform.set("spatial_dims", Node::make_integer(dims));
   auto& entries = transform.map;
-  entries.erase(std::remove_if(entries.begin(),
-                               entries.end(),
-                               [](const auto& entry) {
-                                 return entry.first == "_disabled_" || entry.first == "_desc_" ||
-                                        entry.first == "_mode_";
-                               }),
-                entries.end());
+  std::erase_if(entries, [](const auto& entry) {
+    return entry.first == "_disabled_" || entry.first == "_desc_" || entry.first == "_mode_";
+  });
 }
 
 /// The steps of a Compose that are not switched off.

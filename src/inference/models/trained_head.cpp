@@ -23,8 +23,7 @@ void leave_out(Node& transforms, const std::string& key) {
       const bool has_keys = keys != nullptr && keys->kind == config::Kind::list;
       if (has_keys) {
         const auto is_it = [&](const Node& one) { return one.string == key; };
-        keys->list.erase(std::remove_if(keys->list.begin(), keys->list.end(), is_it),
-                         keys->list.end());
+        std::erase_if(keys->list, is_it);
       }
       if (!has_keys || !keys->list.empty()) kept.push_back(std::move(step));
     }

@@ -228,11 +228,8 @@ InputTransforms::InputTransforms(const Node& config, const std::string& left_out
   Node* list = transforms.find(data::name_of(split));
   if (list != nullptr) {
     if (!left_out.empty()) {
-      list->list.erase(
-          std::remove_if(list->list.begin(),
-                         list->list.end(),
-                         [&](Node& transform) { return is_idle_without(transform, left_out); }),
-          list->list.end());
+      std::erase_if(list->list,
+                    [&](Node& transform) { return is_idle_without(transform, left_out); });
     }
     choose_time_ = std::any_of(list->list.begin(), list->list.end(), chooses_time);
     for (const Node& transform : list->list) {

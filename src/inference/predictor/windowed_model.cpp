@@ -285,9 +285,9 @@ void WindowedModel::check(const ModelInput& input) const {
 
 SlidingWindowOptions WindowedModel::windows(const std::string& id,
                                             const std::vector<int64_t>& size) const {
-  Room room = room_on(device);
-  if (budget_ && *budget_ < room.bytes) room = {*budget_, "predict.max_memory_mb", true};
-  SlidingWindowOptions windows = planner_.plan(id, size, 0, room);
+  FreeMemory free = free_memory_on(device);
+  if (budget_ && *budget_ < free.bytes) free = {*budget_, "predict.max_memory_mb", true};
+  SlidingWindowOptions windows = planner_.plan(id, size, 0, free);
   if (!windows.sw_device) windows.sw_device = device.str();
   if (!windows.device) windows.device = device.str();
   if (model.network != nullptr) windows.channels_last = model.network->channels_last;

@@ -52,22 +52,22 @@ class PeakMeter final : public c10::MemoryReportingInfoBase {
   int64_t now_ = 0, peak_ = 0;
 };
 
-/// Checks for room before the first pass of a model.
-void expect_room() {
-  const Room room = room_on(c10::kCPU);
-  if (room.bytes > 0) return;
+/// Checks for free memory before the first pass of a model.
+void expect_free_memory() {
+  const FreeMemory free = free_memory_on(c10::kCPU);
+  if (free.bytes > 0) return;
   throw MemoryError(fmt::format(
       "the model is loaded, and less than {} are left ({}) for its passes; more memory, "
       "or a smaller model, is needed",
       format_bytes(static_cast<double>(kOfLibraries)),
-      room.limit));
+      free.limit));
 }
 
 }  // namespace
 
 ModelCost measure_cost(const Network& model, const Tensor& window) {
   if (window.is_cpu()) {
-    expect_room();
+    expect_free_memory();
   } else {
     model(window);  // memory that libraries allocate once and keep does not count for windows
   }
@@ -113,7 +113,7 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
   return memory;
 }
 
-Room room_on(c10::Device device) {
+FreeMemory free_memory_on(c10::Device device) {
   if (device::has_own_memory(device)) return {device::free_memory(device), "the device"};
   const AvailableMemory memory = available_memory();
   if (memory.bytes == INT64_MAX) return {memory.bytes, memory.limit};
@@ -145,7 +145,7 @@ double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
 SlidingWindowOptions WindowPlanner::plan(const std::string& id,
                                          const std::vector<int64_t>& size,
                                          int64_t held_bytes,
-                                         const Room& room) const {
+                                         const FreeMemory& free) const {
   SlidingWindowOptions base = options;
   if (base.roi_size.size() == 1) base.roi_size.resize(size.size(), base.roi_size[0]);
   if (base.roi_size.size() != size.size()) return options;  // sliding_window() throws
@@ -164,7 +164,7 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
       base.roi_size[d] = std::min(base.roi_size[d], whole);
     }
     for (;;) {
-      if (bytes(larger, kMargin) <= static_cast<double>(room.bytes)) return larger;
+      if (bytes(larger, kMargin) <= static_cast<double>(free.bytes)) return larger;
       if (larger.sw_batch_size == 1) break;
       larger.sw_batch_size = fills ? larger.sw_batch_size / 2 : 1;
     }
@@ -174,14 +174,14 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
         id,
         fmt::join(larger.roi_size, "x"),
         format_bytes(bytes(larger, kMargin)),
-        format_bytes(static_cast<double>(room.bytes)),
-        room.limit);
+        format_bytes(static_cast<double>(free.bytes)),
+        free.limit);
   }
-  const double margin = room.is_hard ? kMargin : 1;
+  const double margin = free.is_hard ? kMargin : 1;
   SlidingWindowOptions fewer = base;
-  while (bytes(fewer, margin) > static_cast<double>(room.bytes) && fewer.sw_batch_size > 1)
+  while (bytes(fewer, margin) > static_cast<double>(free.bytes) && fewer.sw_batch_size > 1)
     fewer.sw_batch_size = (fewer.sw_batch_size + 1) / 2;
-  if (bytes(fewer, margin) <= static_cast<double>(room.bytes)) {
+  if (bytes(fewer, margin) <= static_cast<double>(free.bytes)) {
     if (fewer.sw_batch_size < base.sw_batch_size && !fills) {
       log::info(
           "{}: {} windows at once would take {} of the {} that are left ({}); {} are predicted at "
@@ -189,8 +189,8 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
           id,
           base.sw_batch_size,
           format_bytes(bytes(base, margin)),
-          format_bytes(static_cast<double>(room.bytes)),
-          room.limit,
+          format_bytes(static_cast<double>(free.bytes)),
+          free.limit,
           fewer.sw_batch_size);
     }
     return fewer;
@@ -202,8 +202,8 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
                   fmt::join(size, "x"),
                   fmt::join(base.roi_size, "x"),
                   format_bytes(bytes(fewer, margin)),
-                  format_bytes(static_cast<double>(room.bytes)),
-                  room.limit));
+                  format_bytes(static_cast<double>(free.bytes)),
+                  free.limit));
 }
 
 }  // namespace cytra::inference

@@ -20,7 +20,7 @@ struct ModelCost {
   int64_t out_channels = 1;
 };
 /// Measures one pass over `window` (1,C,[D,]H,W), by the counts of torch's allocators. Throws:
-/// MemoryError where a CPU has no room_on() for it.
+/// MemoryError where a CPU has no free_memory_on() for it.
 ModelCost measure_cost(const Network& model, const Tensor& window);
 
 /// The memory that predicting an image takes.
@@ -39,15 +39,15 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
                        const ops::Finish& finish);
 
 /// The memory that tensors can still take.
-struct Room {
+struct FreeMemory {
   int64_t bytes;      // INT64_MAX: unknown
   std::string limit;  // what limits it, for messages
   /// Whether a process that exceeds it is ended (a container's limit, `ulimit`): then copies that
   /// libraries make for themselves must fit as well.
   bool is_hard = false;
 };
-/// The room on a device, without memory that libraries allocate for themselves.
-Room room_on(c10::Device device);
+/// The free memory of a device, without memory that libraries allocate for themselves.
+FreeMemory free_memory_on(c10::Device device);
 
 struct WindowPlanner {
   SlidingWindowOptions options;
@@ -64,11 +64,11 @@ struct WindowPlanner {
   int64_t channels = 1;
 
   /// Chooses the options for an image of `size` ([D,]H,W) named `id`, while `held_bytes` more are
-  /// in memory. Throws: MemoryError when the smallest windows need more than `room`.
+  /// in memory. Throws: MemoryError when the smallest windows need more than `free`.
   SlidingWindowOptions plan(const std::string& id,
                             const std::vector<int64_t>& size,
                             int64_t held_bytes,
-                            const Room& room) const;
+                            const FreeMemory& free) const;
   /// The peak memory in bytes of predicting an image of `size` by windows of `chosen`, which take
   /// `margin` times as much as measured.
   double bytes_of(const std::vector<int64_t>& size,

@@ -51,11 +51,7 @@ std::vector<unsigned char> object_in(const std::string& path, const Image& mask)
 std::vector<Annotation> read_mask_folder(const std::string& folder, const AnnotatedImage& image) {
   std::vector<std::string> files = list_images(folder);
   const fs::path own = fs::path(image.path).lexically_normal();
-  files.erase(
-      std::remove_if(files.begin(),
-                     files.end(),
-                     [&](const auto& file) { return fs::path(file).lexically_normal() == own; }),
-      files.end());
+  std::erase_if(files, [&](const auto& file) { return fs::path(file).lexically_normal() == own; });
   if (files.size() > kMostMasks) {
     throw DataError(
         fmt::format("{}: {} masks, expected at most {} objects", folder, files.size(), kMostMasks));

@@ -88,7 +88,7 @@ std::string nrrd_type_name(std::string name) {
   for (const char* end : {" int", "_t"}) {
     if (ends_with(name, end)) name.resize(name.size() - std::string_view(end).size());
   }
-  name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
+  std::erase(name, ' ');
   return name;
 }
 

@@ -156,8 +156,8 @@ TEST(WindowMemory, IsWhatPredictingTakes) {
   }
 }
 
-TEST(Room, OfTheMachineIsKnown) {
-  EXPECT_GT(inference::room_on(c10::kCPU).bytes, 1'000'000);
+TEST(FreeMemory, OfTheMachineIsKnown) {
+  EXPECT_GT(inference::free_memory_on(c10::kCPU).bytes, 1'000'000);
 }
 
 }  // namespace

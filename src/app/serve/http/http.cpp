@@ -69,15 +69,16 @@ std::string new_secret() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-struct HttpRoom::State {
+struct RequestBudget::State {
   const int64_t most_requests, most_bytes;
   std::mutex mutex;
   int64_t requests = 0, bytes = 0;
 };
 
-HttpRoom::HttpRoom(int64_t requests, int64_t bytes) : state_(new State{requests, bytes}) {}
+RequestBudget::RequestBudget(int64_t requests, int64_t bytes)
+    : state_(new State{requests, bytes}) {}
 
-bool HttpRoom::Place::resize(int64_t requests, int64_t bytes) {
+bool RequestBudget::Share::resize(int64_t requests, int64_t bytes) {
   State& state = *state_;
   const int64_t more_requests = requests - requests_, more_bytes = bytes - bytes_;
   const std::lock_guard lock(state.mutex);
@@ -91,21 +92,21 @@ bool HttpRoom::Place::resize(int64_t requests, int64_t bytes) {
   return true;
 }
 
-std::unique_ptr<HttpRoom::Place> HttpRoom::enter(int64_t bytes, int64_t requests) const {
-  auto place = std::make_unique<Place>(state_);
-  return place->resize(requests, bytes) ? std::move(place) : nullptr;
+std::unique_ptr<RequestBudget::Share> RequestBudget::take(int64_t bytes, int64_t requests) const {
+  auto share = std::make_unique<Share>(state_);
+  return share->resize(requests, bytes) ? std::move(share) : nullptr;
 }
 
-int64_t HttpRoom::requests() const {
+int64_t RequestBudget::requests() const {
   const std::lock_guard lock(state_->mutex);
   return state_->requests;
 }
 
-int64_t HttpRoom::most_bytes() const {
+int64_t RequestBudget::most_bytes() const {
   return state_->most_bytes;
 }
 
-int64_t HttpRoom::bytes() const {
+int64_t RequestBudget::bytes() const {
   const std::lock_guard lock(state_->mutex);
   return state_->bytes;
 }

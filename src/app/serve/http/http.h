@@ -80,34 +80,34 @@ class HttpExchange {
   virtual void expire_in(double seconds) = 0;
 };
 
-/// Room for requests that are being answered, by number, and for the bytes of their bodies, results
-/// and answers. Thread: any.
-class HttpRoom {
+/// How many requests may be answered at a time, and how many bytes their bodies, results and
+/// answers may take. Thread: any.
+class RequestBudget {
   struct State;
 
  public:
-  HttpRoom(int64_t requests, int64_t bytes);
-  /// A place, held until the object is destroyed. The limits are shared with all places.
-  class Place {
+  RequestBudget(int64_t requests, int64_t bytes);
+  /// A share, held until the object is destroyed.
+  class Share {
    public:
-    explicit Place(std::shared_ptr<State> state) : state_(std::move(state)) {}
-    ~Place() { resize(0, 0); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    /// Takes further bytes. False: there is no room for them.
+    explicit Share(std::shared_ptr<State> state) : state_(std::move(state)) {}
+    ~Share() { resize(0, 0); }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+    /// Takes further bytes. False: they are too many.
     bool grow(int64_t bytes) { return resize(requests_, bytes_ + bytes); }
-    /// Stands for an answer of so many bytes from now on, in place of the request. False: there is
-    /// no room for them.
+    /// Stands for an answer of so many bytes from now on, in place of the request. False: they
+    /// are too many.
     bool hold_answer(int64_t bytes) { return resize(0, bytes); }
 
    private:
-    friend class HttpRoom;
+    friend class RequestBudget;
     bool resize(int64_t requests, int64_t bytes);
     const std::shared_ptr<State> state_;
     int64_t requests_ = 0, bytes_ = 0;
   };
-  /// Null: there is no room. `requests`: 0 for further bytes of one that has its place.
-  std::unique_ptr<Place> enter(int64_t bytes, int64_t requests = 1) const;
+  /// Null: it is too much. `requests`: 0 for further bytes of one that has its share.
+  std::unique_ptr<Share> take(int64_t bytes, int64_t requests = 1) const;
   int64_t requests() const;
   int64_t bytes() const;
   int64_t most_bytes() const;
@@ -121,9 +121,9 @@ class HttpRoom {
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
-  /// Takes or refuses a request by its head, before its body is read. Returns the place that it
+  /// Takes or refuses a request by its head, before its body is read. Returns the share that it
   /// holds, or null where it needs none. Throws: HttpError.
-  virtual std::unique_ptr<HttpRoom::Place> admit(const HttpHead& head) = 0;
+  virtual std::unique_ptr<RequestBudget::Share> admit(const HttpHead& head) = 0;
   /// Answers a request, now or later.
   virtual void handle(std::shared_ptr<HttpExchange> exchange) = 0;
   /// Counts an answer.

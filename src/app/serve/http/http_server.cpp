@@ -196,7 +196,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     };
   }
   void count_exchange(bool is_open) {
-    if (!is_open) place_.reset();
+    if (!is_open) share_.reset();
     if (is_counted_ == is_open) return;
     is_counted_ = is_open;
     service_->count(0, is_open ? 1 : -1);
@@ -235,7 +235,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   std::list<Connection*>::iterator idle_;
-  std::unique_ptr<HttpRoom::Place> place_;
+  std::unique_ptr<RequestBudget::Share> share_;
   HttpHead head_;
   Clock::time_point begun_;
   std::size_t counted_bytes_ = 0;  // of a body that comes in chunks
@@ -259,9 +259,9 @@ class Connection::Exchange final : public HttpExchange,
                 Connection& connection = *self->connection_;
                 if (connection.exchange_ != self) return;  // nobody waits any more
                 connection.end_exchange();
-                if (auto& place = connection.place_;
-                    place && !place->hold_answer(static_cast<int64_t>(own.body.size()))) {
-                  place.reset();
+                if (auto& share = connection.share_;
+                    share && !share->hold_answer(static_cast<int64_t>(own.body.size()))) {
+                  share.reset();
                   own = error_response(503, "the server is full, the answer has no room");
                 }
                 if (self->progress && own.status == 200)
@@ -331,7 +331,7 @@ void Connection::take_head(const ErrorCode& error) {
   try {
     head_ = head_of(*parser_);
     has_head_ = true;
-    place_ = service_->handler.admit(head_);
+    share_ = service_->handler.admit(head_);
   } catch (const HttpError& refused) {
     return refuse(refused.status, refused.what(), refused.allow);
   }
@@ -365,9 +365,9 @@ void Connection::take_body(const ErrorCode& error) {
   if (error == http::error::body_limit) return refuse(413, "the body is too large");
   if (error == http::error::partial_message || (error && !is_of_http(error))) return close();
   if (error) return refuse(status_of(error), "the body is not HTTP: " + error.message());
-  if (!head_.length && place_) {
+  if (!head_.length && share_) {
     const std::size_t size = parser_->get().body().size();
-    if (!place_->grow(static_cast<int64_t>(size - counted_bytes_)))
+    if (!share_->grow(static_cast<int64_t>(size - counted_bytes_)))
       return refuse(503, "the server is full");
     counted_bytes_ = size;
   }
@@ -413,7 +413,7 @@ void Connection::time_out() {
 }
 
 void Connection::refuse(int status, const std::string& what, const std::string& allow) {
-  place_.reset();
+  share_.reset();
   write(error_response(status, what, allow), parser_->is_done());
 }
 

@@ -48,10 +48,10 @@ void set_below(Node& node, const std::string& key, Node value) {
   set_below(*child, key.substr(dot + 1), std::move(value));
 }
 
-void apply_wishes(const Json& wishes, Node& config) {
+void apply_settings(const Json& settings, Node& config) {
   std::vector<std::string> known;
   for (const TrainKey& key : kTrainKeys) known.emplace_back(key.key);
-  for (const auto& [name, value] : wishes.items()) {
+  for (const auto& [name, value] : settings.items()) {
     const TrainKey* found = nullptr;
     for (const TrainKey& key : kTrainKeys)
       if (name == key.key || (name == key.alias && *key.alias != '\0')) found = &key;
@@ -74,7 +74,7 @@ void apply_wishes(const Json& wishes, Node& config) {
                               : Node::make_real(number));
     // A limit of its training before is not meant where another one is given.
     if (std::string_view(found->key) == "trainer.max_epochs" &&
-        !wishes.contains("trainer.max_steps"))
+        !settings.contains("trainer.max_steps"))
       set_below(config, "trainer.max_steps", Node::make_integer(-1));
   }
 }
@@ -109,7 +109,7 @@ Json LabelTraining::keys() {
 }
 
 /// Writes the tables of images and the configuration.
-void LabelTraining::prepare(Task& task, const Json& wishes) const {
+void LabelTraining::prepare(Task& task, const Json& settings) const {
   const std::vector<std::string> paths = models_.paths_of(task.model);
   if (paths.size() != 1)
     throw HttpError(422,
@@ -167,11 +167,11 @@ void LabelTraining::prepare(Task& task, const Json& wishes) const {
   set("checkpoint.weights_only", Node::make_boolean(true));
   set("checkpoint.autoresume", Node::make_boolean(false));
   set("trainer.accelerator", Node::make_string(config_.trainer.accelerator));
-  apply_wishes(wishes, config);
+  apply_settings(settings, config);
   write_file(task.program_config + "/config.yaml", config::to_yaml(config));
 }
 
-Json LabelTraining::start(const std::string& model, const Json& wishes) {
+Json LabelTraining::start(const std::string& model, const Json& settings) {
   Task task;
   task.model = models_.find(model)->name();
   task.begin_s = std::time(nullptr);
@@ -184,7 +184,7 @@ Json LabelTraining::start(const std::string& model, const Json& wishes) {
   for (int64_t k = 2; fs::exists(task.folder); ++k)
     task.folder = fmt::format("{}/{}_{}", folder_, name, k);
   task.program_config = folder_ + "/.data/" + fs::path(task.folder).filename().string();
-  prepare(task, wishes);
+  prepare(task, settings);
   task_ = std::move(task);
   changed_.notify_all();
   return told();

@@ -27,9 +27,9 @@ class LabelTraining {
   LabelTraining(const LabelTraining&) = delete;
   LabelTraining& operator=(const LabelTraining&) = delete;
 
-  /// Starts a training; `wishes`: keys of kTrainKeys, others are not read. Throws: HttpError (409)
-  /// where one runs, (422) where there is nothing to train with, (400) for a wish.
-  Json start(const std::string& model, const Json& wishes);
+  /// Starts a training; `settings`: keys of kTrainKeys, others are not read. Throws: HttpError
+  /// (409) where one runs, (422) where there is nothing to train with, (400) for a wrong setting.
+  Json start(const std::string& model, const Json& settings);
   /// The last training. Throws: HttpError (404) where there was none, or, with `must_run`, none
   /// runs.
   Json status(bool must_run) const;
@@ -50,7 +50,7 @@ class LabelTraining {
     bool is_wanted = true;  // the thread has not taken it
     bool is_stopped = false;
   };
-  void prepare(Task& task, const Json& wishes) const;
+  void prepare(Task& task, const Json& settings) const;
   void run();
   void train(std::unique_lock<std::mutex>& lock);
   Json told() const;

@@ -72,8 +72,8 @@ HttpResponse label_file(std::pair<std::string, std::string> file) {
 /// The result of an image with its description, in parts.
 class LabelWork final : public FileWork {
  public:
-  LabelWork(ImageFile file, Spool& spool, std::string output, Json told)
-      : FileWork(std::move(file), spool), output_(std::move(output)), told_(std::move(told)) {}
+  LabelWork(ImageFile file, RequestFolders& folders, std::string output, Json told)
+      : FileWork(std::move(file), folders), output_(std::move(output)), told_(std::move(told)) {}
   HttpResponse respond(const inference::ImageResult& result) override {
     HttpResponse file = FileWork::respond(result);
     if (output_ == "image") return file;
@@ -197,7 +197,7 @@ void label_infer(ServeState& state,
   if (!session.empty()) {
     const LabelSessions::Session own = state.sessions.find(session);
     file.path = own.path;
-    file.kept = own.place;
+    file.kept = own.folder;
   } else if (FormPart* part = find_part(parts, "file"); part != nullptr) {
     file.content = std::move(part->content);
     file.name = part->filename;
@@ -206,13 +206,13 @@ void label_infer(ServeState& state,
   } else {
     file.path = datastore_of(state).image(image);
   }
-  ResultWish wish;
-  wish.head = json_member_or<std::string>(params, "head", "a text", "");
+  AskedResult asked;
+  asked.head = json_member_or<std::string>(params, "head", "a text", "");
   if (params.contains("threshold"))
-    wish.threshold = json_member<double>(params, "threshold", "a number from 0 to 1");
+    asked.threshold = json_member<double>(params, "threshold", "a number from 0 to 1");
   const Json told{{"model", model.name()}, {"label_names", label_values(model)}};
   model.submit(
-      wish, std::make_unique<LabelWork>(std::move(file), state.spool, output, told), exchange);
+      asked, std::make_unique<LabelWork>(std::move(file), state.folders, output, told), exchange);
 }
 
 HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
@@ -252,7 +252,7 @@ HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {
   const std::string name = safe_name(part.filename);
   if (name.empty())
     throw HttpError(400, printable(part.filename) + ": expected the plain name of an image");
-  if (write_image(state.spool.take()->folder() + "/" + name, part.content) == nullptr)
+  if (write_image(state.folders.take()->path() + "/" + name, part.content) == nullptr)
     throw HttpError(415, name + ": is no image of a format that is taken");
   std::string id = head.parameter("image");
   if (head.path == "/datastore/label") {
@@ -282,12 +282,12 @@ HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std:
   const std::vector<FormPart> parts =
       parse_form(exchange.head.header("content-type"), std::exchange(exchange.body, {}));
   LabelSessions::Session session;
-  session.place = state.spool.take();
+  session.folder = state.folders.take();
   int64_t files = 0;
   bool is_series = true;
   for (const FormPart& part : parts) {
     if (part.filename.empty()) continue;
-    const std::string name = safe_name(part.filename), folder = session.place->folder() + "/";
+    const std::string name = safe_name(part.filename), folder = session.folder->path() + "/";
     session.name = name.empty() ? fmt::format("image_{}", files) : name;
     if (std::filesystem::exists(folder + session.name))  // slices of a series, of two folders
       session.name = fmt::format("{}_{}", files, name);
@@ -300,7 +300,7 @@ HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std:
   if (files == 0) throw HttpError(400, "multipart: expected a file");
   if (files > 1 && !is_series)
     throw HttpError(415, "several files: expected slices of DICOM, or a file alone");
-  if (files > 1) session.path = session.place->folder();
+  if (files > 1) session.path = session.folder->path();
   const Json told = tell(session);
   return http_json(
       {{"session_id", state.sessions.add(std::move(session))}, {"session_info", told}});

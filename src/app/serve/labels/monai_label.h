@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "app/serve/http/spool.h"
+#include "app/serve/http/request_folders.h"
 #include "app/serve/labels/datastore.h"
 #include "app/serve/models/served_model.h"
 
@@ -23,7 +23,7 @@ class LabelSessions {
   struct Session {
     std::string name, path;  // of the image; a folder for several files
     int64_t bytes = 0;
-    std::shared_ptr<Spool::Place> place;
+    std::shared_ptr<RequestFolders::Folder> folder;
     std::chrono::steady_clock::time_point end =
         std::chrono::steady_clock::now() + std::chrono::hours(1);
   };

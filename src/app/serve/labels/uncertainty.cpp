@@ -52,12 +52,12 @@ double rank(const std::string& id, double score, uint64_t open) {
   return std::log(std::max(score, 1e-12)) - std::log(-std::log(std::max(uniform, 1e-12)));
 }
 
-const ResultWish kEntropy{"", "entropy", std::nullopt};
+const AskedResult kEntropy{"", "entropy", std::nullopt};
 
 }  // namespace
 
-Uncertainty::Uncertainty(const Datastore& store, const Repository& models, Spool& spool)
-    : store_(store), models_(models), spool_(spool), thread_([this] { run(); }) {}
+Uncertainty::Uncertainty(const Datastore& store, const Repository& models, RequestFolders& folders)
+    : store_(store), models_(models), folders_(folders), thread_([this] { run(); }) {}
 
 Uncertainty::~Uncertainty() {
   {
@@ -135,7 +135,7 @@ bool Uncertainty::work(const std::string& name) {
     ImageFile file;
     file.path = open.at(id);
     const auto exchange = std::make_shared<OwnExchange>();
-    model->submit(kEntropy, std::make_unique<ScoreWork>(std::move(file), spool_), exchange);
+    model->submit(kEntropy, std::make_unique<ScoreWork>(std::move(file), folders_), exchange);
     std::future<HttpResponse> told = exchange->told();
     while (told.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
       if (is_stopping_) return false;

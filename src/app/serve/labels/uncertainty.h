@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "app/serve/http/spool.h"
+#include "app/serve/http/request_folders.h"
 #include "app/serve/labels/datastore.h"
 #include "app/serve/models/repository.h"
 
@@ -22,7 +22,7 @@ namespace cytra::app {
 class Uncertainty {
  public:
   /// All must outlive this.
-  Uncertainty(const Datastore& store, const Repository& models, Spool& spool);
+  Uncertainty(const Datastore& store, const Repository& models, RequestFolders& folders);
   ~Uncertainty();
   Uncertainty(const Uncertainty&) = delete;
   Uncertainty& operator=(const Uncertainty&) = delete;
@@ -54,7 +54,7 @@ class Uncertainty {
 
   const Datastore& store_;
   const Repository& models_;
-  Spool& spool_;
+  RequestFolders& folders_;
   std::mutex mutex_;
   std::map<std::string, Scores> scores_;  // by model; guarded by mutex_
   std::atomic<bool> is_stopping_{false};

@@ -163,7 +163,8 @@ HttpResponse attachment(std::string content, const std::string& name) {
   return response;
 }
 
-FileWork::FileWork(ImageFile file, Spool& spool) : file_(std::move(file)), place_(spool.take()) {
+FileWork::FileWork(ImageFile file, RequestFolders& folders)
+    : file_(std::move(file)), folder_(folders.take()) {
   expect_one_of("output", file_.output, {"image", "overlay", "table", "geojson", "imagej_roi"});
   std::vector<std::string> formats = io::output_choices();
   std::erase(formats, "ome_zarr");
@@ -194,7 +195,7 @@ std::shared_ptr<const inference::ModelInput> FileWork::read(const PreparedModel&
 
 inference::ImageResult::Outputs FileWork::outputs(const PreparedModel& model) {
   inference::OutputPlace place;
-  place.stem = place_->folder() + kResultName;
+  place.stem = folder_->path() + kResultName;
   place.source = path_;
   place.format = file_.format;
   const config::Node& task = model.predictor.model().config.at("task");
@@ -208,13 +209,13 @@ inference::ImageResult::Outputs FileWork::outputs(const PreparedModel& model) {
 HttpResponse FileWork::respond(const inference::ImageResult& result) {
   if (result.files().empty()) throw HttpError(422, "output={}: the result has none", file_.output);
   const std::string& path = result.files().front().second;
-  const std::string ending = path.substr((place_->folder() + kResultName).size());
+  const std::string ending = path.substr((folder_->path() + kResultName).size());
   return attachment(read_file(path, SIZE_MAX), io::stem_of(name_) + ending);
 }
 
 HttpError FileWork::told(int status, std::string text) const {
-  if (!fs::exists(place_->folder())) return {500, "the server's folder for files was removed"};
-  const std::string folder = place_->folder() + "/";
+  if (!fs::exists(folder_->path())) return {500, "the server's folder for files was removed"};
+  const std::string folder = folder_->path() + "/";
   for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
     text.erase(at, folder.size());
   return {status, text};
@@ -229,14 +230,14 @@ void FileWork::take_file() {
   }
   name_ = safe_name(file_.name);
   const io::Format* format =
-      format_by_content(file_.content, place_->folder() + "/" + (name_.empty() ? "image" : name_));
+      format_by_content(file_.content, folder_->path() + "/" + (name_.empty() ? "image" : name_));
   if (name_.empty()) {
     std::string ending = format == nullptr ? "" : format->endings.front();
     for (const auto& [own, type] : kMediaTypes)
       if (file_.type == type) ending = own;
     name_ = "image" + ending;
   }
-  path_ = place_->folder() + "/" + name_;
+  path_ = folder_->path() + "/" + name_;
   write_image(path_, std::exchange(file_.content, {}));
 }
 
@@ -256,7 +257,7 @@ ImageRequest image_request_of(HttpExchange& exchange, bool is_preview) {
   file.format = head.parameter("format", format_accepted(head.header("accept")));
   file.scene = whole_number_in(head, "scene").value_or(-1);
   file.timepoint = whole_number_in(head, "timepoint").value_or(-1);
-  ResultWish wish{
+  AskedResult asked{
       head.parameter("head"), head.parameter("save"), number_in(head, "threshold", 0, 1)};
   if (const auto seconds = number_in(head, "timeout", 0.001, 1e6)) exchange.expire_in(*seconds);
   if (starts_with(file.type, "multipart/")) {  // of a browser, or curl -F image=@FILE
@@ -275,14 +276,15 @@ ImageRequest image_request_of(HttpExchange& exchange, bool is_preview) {
   } else {
     file.content = std::move(exchange.body);
   }
-  return {std::move(file), std::move(wish)};
+  return {std::move(file), std::move(asked)};
 }
 
 void predict_image(ServedModel& model,
                    const std::shared_ptr<HttpExchange>& exchange,
-                   Spool& spool) {
+                   RequestFolders& folders) {
   ImageRequest request = image_request_of(*exchange);
-  model.submit(request.wish, std::make_unique<FileWork>(std::move(request.file), spool), exchange);
+  model.submit(
+      request.asked, std::make_unique<FileWork>(std::move(request.file), folders), exchange);
 }
 
 }  // namespace cytra::app

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/serve/http/spool.h"
+#include "app/serve/http/request_folders.h"
 #include "app/serve/models/served_model.h"
 #include "io/formats.h"
 
@@ -33,7 +33,7 @@ struct ImageFile {
 /// A request whose body is an image.
 struct ImageRequest {
   ImageFile file;
-  ResultWish wish;
+  AskedResult asked;
 };
 /// Reads a request, whose body is taken. Throws: HttpError.
 ImageRequest image_request_of(HttpExchange& exchange, bool is_preview = false);
@@ -41,7 +41,7 @@ ImageRequest image_request_of(HttpExchange& exchange, bool is_preview = false);
 class FileWork : public ImageWork {
  public:
   /// Throws: HttpError for an unknown output or format.
-  FileWork(ImageFile file, Spool& spool);
+  FileWork(ImageFile file, RequestFolders& folders);
   std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override;
   inference::ImageResult::Outputs outputs(const PreparedModel& model) override;
   HttpResponse respond(const inference::ImageResult& result) override;
@@ -50,14 +50,16 @@ class FileWork : public ImageWork {
  private:
   void take_file();
   ImageFile file_;
-  const std::unique_ptr<Spool::Place> place_;
+  const std::unique_ptr<RequestFolders::Folder> folder_;
   std::string name_, path_;
 };
 /// Answers a request whose body is an image. Throws: HttpError for its parameters.
-void predict_image(ServedModel& model, const std::shared_ptr<HttpExchange>& exchange, Spool& spool);
+void predict_image(ServedModel& model,
+                   const std::shared_ptr<HttpExchange>& exchange,
+                   RequestFolders& folders);
 /// A client's name of a file without its folder; "" where it can't be used.
 std::string safe_name(const std::string& given);
-/// Writes an image that a client sent, into a place of the spool, and returns its format by its
+/// Writes an image that a client sent, into a folder of a request, and returns its format by its
 /// content; null: unknown. Throws: HttpError (415) for a format that is not taken, (422) where it
 /// names other files, which could be any of this machine; IoError.
 const io::Format* write_image(const std::string& path, const std::string& content);

@@ -230,13 +230,13 @@ std::vector<std::string> ServedModel::forms(const std::string& head) const {
   return forms;
 }
 
-std::shared_ptr<const PreparedModel> ServedModel::prepared(const ResultWish& wish) {
-  const double threshold = wish.threshold.value_or(threshold_);
-  const std::string form = wish.form.empty() || wish.form == "auto" ? form_ : wish.form;
-  const std::string key = fmt::format("{} {} {}", wish.head, form, threshold);
+std::shared_ptr<const PreparedModel> ServedModel::prepared(const AskedResult& asked) {
+  const double threshold = asked.threshold.value_or(threshold_);
+  const std::string form = asked.form.empty() || asked.form == "auto" ? form_ : asked.form;
+  const std::string key = fmt::format("{} {} {}", asked.head, form, threshold);
   const std::lock_guard lock(mutex_);
   if (const auto found = prepared_.find(key); found != prepared_.end()) return found->second;
-  const inference::Predictor& usual = predictor(wish.head);
+  const inference::Predictor& usual = predictor(asked.head);
   const bool is_usual = form == form_ && threshold == threshold_;
   try {
     inference::Predictor own = is_usual ? usual : usual.with(form, threshold);
@@ -251,10 +251,10 @@ std::shared_ptr<const PreparedModel> ServedModel::prepared(const ResultWish& wis
   }
 }
 
-void ServedModel::submit(const ResultWish& wish,
+void ServedModel::submit(const AskedResult& asked,
                          std::unique_ptr<ImageWork> work,
                          std::shared_ptr<HttpExchange> exchange) {
-  const auto job = std::make_shared<Job>(*this, prepared(wish), std::move(work), exchange);
+  const auto job = std::make_shared<Job>(*this, prepared(asked), std::move(work), exchange);
   exchange->on_end([weak = std::weak_ptr<Job>(job), this] {
     const auto own = weak.lock();
     if (!own) return;

@@ -18,7 +18,7 @@
 namespace cytra::app {
 
 /// What a request wants of the model; what is empty is as the server's configuration says.
-struct ResultWish {
+struct AskedResult {
   std::string head, form;
   std::optional<double> threshold;
 };
@@ -57,12 +57,12 @@ class ServedModel {
   /// The forms that results may have, the usual one first.
   std::vector<std::string> forms(const std::string& head = "") const;
   /// Begins the work; the exchange is answered when it is done, whatever happens. Throws: HttpError
-  /// for a wish that the model can't fulfil.
-  void submit(const ResultWish& wish,
+  /// for a result that the model can't give.
+  void submit(const AskedResult& asked,
               std::unique_ptr<ImageWork> work,
               std::shared_ptr<HttpExchange> exchange);
-  /// Makes, or finds, what a wish needs. Throws: HttpError.
-  std::shared_ptr<const PreparedModel> prepared(const ResultWish& wish);
+  /// Makes, or finds, what an asked result needs. Throws: HttpError.
+  std::shared_ptr<const PreparedModel> prepared(const AskedResult& asked);
   /// The requests that it has begun and not ended.
   int64_t requests() const { return open_; }
   pipelines::BatchingFigures figures() const { return batcher_->figures(); }

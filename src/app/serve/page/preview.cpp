@@ -176,11 +176,11 @@ class PreviewOutput final : public inference::ResultOutput {
 class PreviewWork final : public FileWork {
  public:
   PreviewWork(ImageFile file,
-              Spool& spool,
+              RequestFolders& folders,
               int64_t plane,
               ShownStacks& stacks,
               std::shared_ptr<ShownStack> stack)
-      : FileWork(std::move(file), spool),
+      : FileWork(std::move(file), folders),
         plane_(plane),
         stacks_(stacks),
         stack_(std::move(stack)) {}
@@ -206,11 +206,11 @@ class PreviewWork final : public FileWork {
 };
 
 /// Whether a mask's probability can be shown in its place: masks that steps change have none.
-bool has_probability(ServedModel& model, ResultWish wish) {
-  if (model.forms(wish.head).front() != "mask") return false;
-  wish.form = "probability";
+bool has_probability(ServedModel& model, AskedResult asked) {
+  if (model.forms(asked.head).front() != "mask") return false;
+  asked.form = "probability";
   try {
-    const auto prepared = model.prepared(wish);
+    const auto prepared = model.prepared(asked);
     return prepared->options.steps.empty() &&
            prepared->predictor.windowed().model.out_channels == 1;
   } catch (const HttpError&) {
@@ -253,13 +253,13 @@ void ShownStacks::add(std::shared_ptr<const ShownStack> stack) {
 
 void preview_image(ServedModel& model,
                    const std::shared_ptr<HttpExchange>& exchange,
-                   Spool& spool,
+                   RequestFolders& folders,
                    ShownStacks& stacks) {
   ImageRequest request = image_request_of(*exchange, /*is_preview=*/true);
   request.file.format = "auto";
   const int64_t plane = whole_number_in(exchange->head, "plane").value_or(-1);
-  if (request.wish.form.empty() && has_probability(model, request.wish))
-    request.wish.form = "probability";
+  if (request.asked.form.empty() && has_probability(model, request.asked))
+    request.asked.form = "probability";
   const ImageFile& file = request.file;
   const std::string key = fmt::format("{} {} {} {} {}",
                                       file.scene,
@@ -267,7 +267,7 @@ void preview_image(ServedModel& model,
                                       io::fingerprint(file.content),
                                       file.name,
                                       file.type);
-  const auto prepared = model.prepared(request.wish);
+  const auto prepared = model.prepared(request.asked);
   if (const auto known_stack = stacks.find(key, prepared)) {
     const c10::InferenceMode inference_mode;
     return exchange->answer(pictures_of_plane(*known_stack, plane));
@@ -275,9 +275,9 @@ void preview_image(ServedModel& model,
   auto stack = std::make_shared<ShownStack>();
   stack->key = key;
   stack->model = prepared;
-  model.submit(request.wish,
+  model.submit(request.asked,
                std::make_unique<PreviewWork>(
-                   std::move(request.file), spool, plane, stacks, std::move(stack)),
+                   std::move(request.file), folders, plane, stacks, std::move(stack)),
                exchange);
 }
 

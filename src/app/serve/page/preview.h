@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/serve/http/json_body.h"
-#include "app/serve/http/spool.h"
+#include "app/serve/http/request_folders.h"
 #include "app/serve/models/served_model.h"
 
 namespace cytra::app {
@@ -50,7 +50,7 @@ class ShownStacks {
 /// 2048 a side it is every `step`-th pixel. Throws: HttpError for its parameters.
 void preview_image(ServedModel& model,
                    const std::shared_ptr<HttpExchange>& exchange,
-                   Spool& spool,
+                   RequestFolders& folders,
                    ShownStacks& stacks);
 
 }  // namespace cytra::app

@@ -44,8 +44,9 @@ HttpResponse Router::metrics() const {
   const auto gauge = [&](const char* name, const char* help, int64_t value) {
     text.metric(name, help, "gauge").sample(static_cast<double>(value));
   };
-  gauge("cytra_serve_requests_open", "Images that wait or are predicted.", state_.room.requests());
-  gauge("cytra_serve_requests_bytes", "Bytes of their bodies.", state_.room.bytes());
+  gauge(
+      "cytra_serve_requests_open", "Images that wait or are predicted.", state_.budget.requests());
+  gauge("cytra_serve_requests_bytes", "Bytes of their bodies.", state_.budget.bytes());
   gauge("cytra_serve_connections", "Open connections.", state_.connections());
   std::map<std::string, pipelines::BatchingFigures> figures;
   for (const auto& [name, model] : state_.models->loaded()) figures.emplace(name, model->figures());

@@ -50,10 +50,10 @@ void Router::work(const char* method, std::string path, const char* summary, Wor
 
 Router::Router(ServeState& state) : state_(state) {
   const Work predict = [=, this](const auto& exchange, const auto& names) {
-    predict_image(*state_.model(names[0]), exchange, state_.spool);
+    predict_image(*state_.model(names[0]), exchange, state_.folders);
   };
   const Work preview = [=, this](const auto& exchange, const auto& names) {
-    preview_image(*state_.model(names[0]), exchange, state_.spool, state_.stacks);
+    preview_image(*state_.model(names[0]), exchange, state_.folders, state_.stacks);
   };
   tell_anyone("GET", "/healthz", "Whether the program lives", [](const auto&, const auto&) {
     return http_json({{"status", "ok"}});
@@ -166,7 +166,7 @@ void Router::check_client(const HttpHead& head, const Route& route) const {
     throw HttpError(401, "the token is another one than the server's");
 }
 
-std::unique_ptr<HttpRoom::Place> Router::admit(const HttpHead& head) {
+std::unique_ptr<RequestBudget::Share> Router::admit(const HttpHead& head) {
   ServeArguments arguments;
   const Route& route = find(head, arguments);
   check_client(head, route);
@@ -181,9 +181,9 @@ std::unique_ptr<HttpRoom::Place> Router::admit(const HttpHead& head) {
     return nullptr;
   }
   if (state_.is_draining) throw HttpError(503, "the server ends, and takes no more");
-  std::unique_ptr<HttpRoom::Place> place = state_.room.enter(head.length.value_or(0));
-  if (!place) throw HttpError(503, "the server is full, expected another try later");
-  return place;
+  std::unique_ptr<RequestBudget::Share> share = state_.budget.take(head.length.value_or(0));
+  if (!share) throw HttpError(503, "the server is full, expected another try later");
+  return share;
 }
 
 void Router::handle(std::shared_ptr<HttpExchange> exchange) {
@@ -214,7 +214,7 @@ void Router::handle(std::shared_ptr<HttpExchange> exchange) {
 void Router::expect_ready() const {
   if (state_.is_draining) throw HttpError(503, "the server ends");
   try {
-    state_.spool.take();
+    state_.folders.take();
   } catch (const std::exception& error) {
     throw HttpError(503, error.what());
   }

@@ -15,7 +15,7 @@ using ServeArguments = std::vector<std::string>;  // of a route, in its order; {
 /// Answers at once. Throws: HttpError.
 using Tell =
     std::function<HttpResponse(const HttpExchange& exchange, const ServeArguments& arguments)>;
-/// Does work that takes a place in the room, in a thread of ServeState::pool, and answers then or
+/// Does work that takes a share of the budget, in a thread of ServeState::pool, and answers then or
 /// later. Throws: HttpError.
 using Work = std::function<void(const std::shared_ptr<HttpExchange>& exchange,
                                 const ServeArguments& arguments)>;
@@ -32,7 +32,7 @@ struct Route {
 class Router final : public HttpHandler {
  public:
   explicit Router(ServeState& state);
-  std::unique_ptr<HttpRoom::Place> admit(const HttpHead& head) override;
+  std::unique_ptr<RequestBudget::Share> admit(const HttpHead& head) override;
   void handle(std::shared_ptr<HttpExchange> exchange) override;
   void count(const HttpHead& head, int status, double seconds) override;
 

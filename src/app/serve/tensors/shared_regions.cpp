@@ -96,24 +96,24 @@ SharedRegions::Open SharedRegions::find(const std::string& name,
   return found->second;
 }
 
-std::shared_ptr<const HttpRoom::Place> SharedRegions::count(int64_t bytes) const {
-  if (bytes > room_.most_bytes())
+std::shared_ptr<const RequestBudget::Share> SharedRegions::count(int64_t bytes) const {
+  if (bytes > budget_.most_bytes())
     throw HttpError(413, "{} bytes are more than limits.requests_mb", bytes);
-  std::shared_ptr<const HttpRoom::Place> place = room_.enter(bytes, 0);
-  if (!place) throw HttpError(503, "the server is full, expected another try later");
-  return place;
+  std::shared_ptr<const RequestBudget::Share> share = budget_.take(bytes, 0);
+  if (!share) throw HttpError(503, "the server is full, expected another try later");
+  return share;
 }
 
 SharedRegions::Content SharedRegions::read(const std::string& name,
                                            int64_t offset,
                                            int64_t bytes) const {
   const Open open = find(name, offset, bytes);
-  std::shared_ptr<const HttpRoom::Place> place = count(bytes);
+  std::shared_ptr<const RequestBudget::Share> share = count(bytes);
   std::string content(static_cast<std::size_t>(bytes), '\0');
   if (!copied(
           ::pread, open.file->get(), content.data(), content.size(), open.region.offset + offset))
     throw HttpError(400, "{}: the region became smaller", name);
-  return {std::move(content), std::move(place)};
+  return {std::move(content), std::move(share)};
 }
 
 void SharedRegions::write(const std::string& name, int64_t offset, const std::string& bytes) const {

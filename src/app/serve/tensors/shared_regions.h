@@ -21,8 +21,8 @@ class SharedRegions {
     std::string key;
     int64_t offset = 0, bytes = 0;
   };
-  /// `room` counts the bytes that are copied from regions.
-  explicit SharedRegions(HttpRoom& room) : room_(room) {}
+  /// `budget` counts the bytes that are copied from regions.
+  explicit SharedRegions(RequestBudget& budget) : budget_(budget) {}
 
   /// Opens a region of this user. Throws: HttpError (400).
   void add(const std::string& name, const Region& region);
@@ -32,11 +32,11 @@ class SharedRegions {
   std::map<std::string, Region> list(const std::string& name) const;
   struct Content {
     std::string bytes;
-    std::shared_ptr<const HttpRoom::Place> place;  // which they take
+    std::shared_ptr<const RequestBudget::Share> share;  // which they take
   };
   /// Counts bytes of a request's own: JSON that is read, results. Throws: HttpError (413), (503).
-  std::shared_ptr<const HttpRoom::Place> count(int64_t bytes) const;
-  /// Copies bytes. Throws: HttpError (400) beyond the region; (413), (503) where there is no room.
+  std::shared_ptr<const RequestBudget::Share> count(int64_t bytes) const;
+  /// Copies bytes. Throws: HttpError (400) beyond the region; (413), (503) where they are too many.
   Content read(const std::string& name, int64_t offset, int64_t bytes) const;
   void write(const std::string& name, int64_t offset, const std::string& bytes) const;
 
@@ -46,7 +46,7 @@ class SharedRegions {
     std::shared_ptr<const Descriptor> file;
   };
   Open find(const std::string& name, int64_t offset, int64_t bytes) const;
-  HttpRoom& room_;
+  RequestBudget& budget_;
   mutable std::mutex mutex_;
   std::map<std::string, Open> regions_;  // guarded by mutex_
 };

@@ -168,7 +168,7 @@ InputTensor input_of(const Json& body,
         json_member_or<int64_t>(parameters, "shared_memory_offset", "a whole number", 0),
         size);
     input.bytes = as_image_bytes(std::move(content.bytes), type);
-    input.place = std::move(content.place);
+    input.share = std::move(content.share);
   } else if (parameters.contains("binary_data_size")) {
     const auto size = json_member<int64_t>(parameters, "binary_data_size", "a whole number");
     expect_bytes(size);

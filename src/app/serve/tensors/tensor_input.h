@@ -22,7 +22,7 @@ struct InputTensor {
   std::array<int64_t, 4> one{};  // C, Z, Y, X of an image
   int64_t count = 1;
   std::string bytes;
-  std::shared_ptr<const HttpRoom::Place> place;  // of bytes from shared memory
+  std::shared_ptr<const RequestBudget::Share> share;  // of bytes from shared memory
   std::size_t image_bytes() const {
     return static_cast<std::size_t>(one[0] * one[1] * one[2] * one[3]) * io::size_of(dtype);
   }

@@ -60,13 +60,13 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
     io::Dtype dtype = io::Dtype::f32;
     std::vector<int64_t> shape;  // K,[D,]H,W
     std::string bytes;
-    std::shared_ptr<const HttpRoom::Place> place;  // of bytes
+    std::shared_ptr<const RequestBudget::Share> share;  // of bytes
   };
 
   const InputTensor& input() const { return asked_.input; }
   const std::shared_ptr<RequestProgress>& progress() const { return asked_.exchange->progress; }
   void take(std::size_t place, Result result) {
-    result.place = asked_.regions.count(static_cast<int64_t>(result.bytes.size()));
+    result.share = asked_.regions.count(static_cast<int64_t>(result.bytes.size()));
     results_[place] = std::move(result);
   }
   /// A part has ended; the last one makes the answer, and one that failed stops the others.
@@ -335,11 +335,11 @@ void predict_tensors(ServedModel& model,
     if (!meant.empty() && meant != name)
       throw HttpError(400, printable(name, 40) + ": unknown parameter." + suggestion(name, known));
   }
-  ResultWish wish;
-  wish.head = json_member_or<std::string>(parameters, "head", "a text", "");
+  AskedResult asked;
+  asked.head = json_member_or<std::string>(parameters, "head", "a text", "");
   if (parameters.contains("threshold"))
-    wish.threshold = json_member<double>(parameters, "threshold", "a number from 0 to 1");
-  if (wish.threshold && !(*wish.threshold >= 0 && *wish.threshold <= 1))
+    asked.threshold = json_member<double>(parameters, "threshold", "a number from 0 to 1");
+  if (asked.threshold && !(*asked.threshold >= 0 && *asked.threshold <= 1))
     throw HttpError(400, "threshold: expected a number from 0 to 1");
   const bool has_transforms = json_member_or<bool>(parameters, "transforms", "true or false", true);
   if (parameters.contains("timeout")) {
@@ -348,8 +348,8 @@ void predict_tensors(ServedModel& model,
       throw HttpError(400, "timeout: expected microseconds, above 0 and up to 1e12");
     exchange->expire_in(microseconds / 1e6);
   }
-  const inference::WindowedModel& windowed = model.predictor(wish.head).windowed();
-  const std::vector<std::string> forms = model.forms(wish.head);
+  const inference::WindowedModel& windowed = model.predictor(asked.head).windowed();
+  const std::vector<std::string> forms = model.forms(asked.head);
   const std::vector<OutputTensor> outputs = outputs_of(body, forms.front());
   for (const OutputTensor& output : outputs) {
     if (std::find(forms.begin(), forms.end(), output.name) == forms.end())
@@ -375,8 +375,8 @@ void predict_tensors(ServedModel& model,
   if (exchange->progress) exchange->progress->expect(static_cast<int64_t>(parts));
   try {
     for (std::size_t place = 0; place < parts; ++place) {
-      wish.form = outputs[place / static_cast<std::size_t>(images)].name;
-      model.submit(wish,
+      asked.form = outputs[place / static_cast<std::size_t>(images)].name;
+      model.submit(asked,
                    std::make_unique<TensorWork>(request, place, has_transforms),
                    std::make_shared<TensorPart>(request));
     }

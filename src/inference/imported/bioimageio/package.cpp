@@ -38,9 +38,7 @@ char letter_of(const Node& node, const std::string& type, const std::string& id)
 
 void remove_key(Node& map, const char* key) {
   auto& all = map.map;
-  all.erase(
-      std::remove_if(all.begin(), all.end(), [&](const auto& entry) { return entry.first == key; }),
-      all.end());
+  std::erase_if(all, [&](const auto& entry) { return entry.first == key; });
 }
 
 /// Names the tensor whose values count as BioimageioOperations does: `input`, the unprocessed one;

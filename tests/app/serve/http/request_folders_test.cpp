@@ -1,4 +1,4 @@
-#include "app/serve/http/spool.h"
+#include "app/serve/http/request_folders.h"
 
 #include <filesystem>
 
@@ -13,34 +13,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Spool, IsMadeAnewWhereSomebodyRemovesIt) {
-  Spool spool(0);
+TEST(RequestFolders, IsMadeAnewWhereSomebodyRemovesIt) {
+  RequestFolders folders(0);
   for (int turn = 0; turn < 3; ++turn) {
-    const std::string before = spool.folder();
-    const auto lost = spool.take();
+    const std::string before = folders.folder();
+    const auto lost = folders.take();
     fs::remove_all(before);
-    const auto place = spool.take();
-    write_file(place->folder() + "/a", "image");
-    EXPECT_NE(spool.folder(), before);
-    EXPECT_NE(place->folder(), lost->folder());
+    const auto place = folders.take();
+    write_file(place->path() + "/a", "image");
+    EXPECT_NE(folders.folder(), before);
+    EXPECT_NE(place->path(), lost->path());
   }
-  fs::remove(spool.folder() + "/.lock");  // as cleaners of /tmp do
-  const std::string before = spool.folder();
-  auto place = spool.take();
-  EXPECT_NE(spool.folder(), before);
+  fs::remove(folders.folder() + "/.lock");  // as cleaners of /tmp do
+  const std::string before = folders.folder();
+  auto place = folders.take();
+  EXPECT_NE(folders.folder(), before);
   place = nullptr;
   fs::remove_all(before);
 }
 
-TEST(Spool, OfAKilledServerIsRemovedByTheNextOne) {
+TEST(RequestFolders, OfAKilledServerIsRemovedByTheNextOne) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    Spool spool(0);
-    const auto place = spool.take();
-    write_file(place->folder() + "/patient.npy", "image");
-    const std::string folder = spool.folder();
+    RequestFolders folders(0);
+    const auto place = folders.take();
+    write_file(place->path() + "/patient.npy", "image");
+    const std::string folder = folders.folder();
     if (::write(ends[1], folder.data(), folder.size()) < 0) ::_exit(1);
     ::_exit(0);
   }
@@ -52,7 +52,7 @@ TEST(Spool, OfAKilledServerIsRemovedByTheNextOne) {
   ::close(ends[0]);
   ::close(ends[1]);
   EXPECT_TRUE(fs::exists(left));
-  const Spool other(0), next(0);
+  const RequestFolders other(0), next(0);
   EXPECT_FALSE(fs::exists(left));
   EXPECT_TRUE(fs::exists(other.folder()));  // of a server that runs
 }

@@ -12,30 +12,30 @@ namespace cytra::app {
 /// A folder of this user alone, in memory (/dev/shm) where there is room, else below $TMPDIR or
 /// /tmp. It is removed at the end, and by the next server of this user where this one is killed: it
 /// holds a lock as long as it lives. A folder that somebody removes is made anew. Thread: any.
-class Spool {
+class RequestFolders {
  public:
   /// Makes the folder; `bytes`: that may be needed. Throws: IoError.
-  explicit Spool(int64_t bytes);
-  ~Spool();
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
+  explicit RequestFolders(int64_t bytes);
+  ~RequestFolders();
+  RequestFolders(const RequestFolders&) = delete;
+  RequestFolders& operator=(const RequestFolders&) = delete;
 
   /// A folder of a request, whose files are removed with the object. Its names come again.
-  class Place {
+  class Folder {
    public:
-    Place(Spool& spool, int64_t number, std::string folder);
-    ~Place();
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    const std::string& folder() const { return folder_; }
+    Folder(RequestFolders& folders, int64_t number, std::string path);
+    ~Folder();
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    const std::string& path() const { return path_; }
 
    private:
-    Spool& spool_;
+    RequestFolders& folders_;
     const int64_t number_;
-    const std::string folder_;
+    const std::string path_;
   };
   /// Throws: IoError.
-  std::unique_ptr<Place> take();
+  std::unique_ptr<Folder> take();
   std::string folder() const;
 
  private:
