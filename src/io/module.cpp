@@ -28,8 +28,8 @@ struct Module {
   throw DataError(fmt::format("{}: {}, but {}", path, module.what, why));
 }
 
-template <class Entry>
-Entry load(const std::string& path, const Module& module, const char* name) {
+template <class Entry = ModuleEntry>
+Entry load(const std::string& path, const Module& module, const char* name = kModuleEntry) {
   const std::string file = path_beside(&is_dicom, fmt::format("libcytra_{}.so", module.name));
   std::error_code error;
   if (!fs::exists(file, error)) {
@@ -50,10 +50,6 @@ Entry load(const std::string& path, const Module& module, const char* name) {
                 module,
                 fmt::format("its module does not belong to this build: {}", library.problem()));
   return entry;
-}
-
-ModuleEntry load_reader(const std::string& path, const Module& module) {
-  return load<ModuleEntry>(path, module, kModuleEntry);
 }
 
 constexpr Module kFFmpeg{
@@ -131,8 +127,7 @@ bool is_dicom(const std::string& head, const std::string& path) {
 }
 
 std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection& selection) {
-  static const ModuleEntry open =
-      load_reader(path, {"dicom", "a DICOM file", "DICOM", "libdcmtk-dev"});
+  static const auto open = load(path, {"dicom", "a DICOM file", "DICOM", "libdcmtk-dev"});
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
@@ -147,7 +142,7 @@ bool is_video(const std::string& head, const std::string&) {
 }
 
 std::unique_ptr<ImageReader> open_video(const std::string& path, const Selection& selection) {
-  static const ModuleEntry open = load_reader(path, kFFmpeg);
+  static const auto open = load(path, kFFmpeg);
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
@@ -168,8 +163,7 @@ bool is_hdf5(const std::string& head, const std::string& path) {
 }
 
 std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection& selection) {
-  static const ModuleEntry open =
-      load_reader(path, {"hdf5", "an HDF5 file", "HDF5", "libhdf5-dev"});
+  static const auto open = load(path, {"hdf5", "an HDF5 file", "HDF5", "libhdf5-dev"});
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 

@@ -28,7 +28,7 @@ struct ConvolutionArguments {
   bool is_transposed = false;
 };
 
-void add_convolution(Graph& graph, const Node& node, const ConvolutionArguments& given) {
+std::string add_convolution(Graph& graph, const Node& node, const ConvolutionArguments& given) {
   const std::optional<c10::IValue> known = Graph::constant(node.input(1));
   if (!known || !known->isTensor()) throw Unsupported{"with weights that are computed"};
   const at::Tensor weight = known->toTensor();
@@ -43,41 +43,40 @@ void add_convolution(Graph& graph, const Node& node, const ConvolutionArguments&
       .add("kernel_shape", weight.sizes().slice(2).vec());
   if (given.is_transposed && !given.output_padding.empty())
     attributes.add("output_padding", per_dimension(given.output_padding, dims));
-  graph.set(node.output(),
-            graph.add(given.is_transposed ? "ConvTranspose" : "Conv", inputs, attributes));
   graph.set_channels(node.output(),
                      given.is_transposed ? weight.size(1) * given.groups : weight.size(0));
+  return graph.add(given.is_transposed ? "ConvTranspose" : "Conv", inputs, attributes);
 }
 
 Sizes sizes_at(const Node& node, std::size_t input) {
   return Graph::get<Sizes>(node, input);
 }
 
-void conv(Graph& graph, const Node& node) {
-  add_convolution(
+std::string conv(Graph& graph, const Node& node) {
+  return add_convolution(
       graph,
       node,
       {sizes_at(node, 3), sizes_at(node, 4), sizes_at(node, 5), {}, Graph::get<int64_t>(node, 6)});
 }
-void conv_transpose(Graph& graph, const Node& node) {
-  add_convolution(graph,
-                  node,
-                  {sizes_at(node, 3),
-                   sizes_at(node, 4),
-                   sizes_at(node, 7),
-                   sizes_at(node, 5),
-                   Graph::get<int64_t>(node, 6),
-                   true});
+std::string conv_transpose(Graph& graph, const Node& node) {
+  return add_convolution(graph,
+                         node,
+                         {sizes_at(node, 3),
+                          sizes_at(node, 4),
+                          sizes_at(node, 7),
+                          sizes_at(node, 5),
+                          Graph::get<int64_t>(node, 6),
+                          true});
 }
-void convolution(Graph& graph, const Node& node) {
-  add_convolution(graph,
-                  node,
-                  {sizes_at(node, 3),
-                   sizes_at(node, 4),
-                   sizes_at(node, 5),
-                   sizes_at(node, 7),
-                   Graph::get<int64_t>(node, 8),
-                   Graph::get<bool>(node, 6)});
+std::string convolution(Graph& graph, const Node& node) {
+  return add_convolution(graph,
+                         node,
+                         {sizes_at(node, 3),
+                          sizes_at(node, 4),
+                          sizes_at(node, 5),
+                          sizes_at(node, 7),
+                          Graph::get<int64_t>(node, 8),
+                          Graph::get<bool>(node, 6)});
 }
 
 /// A vector of one number per channel: the argument, or `otherwise` where it is None.
@@ -88,32 +87,29 @@ std::string per_channel(Graph& graph, const Node& node, std::size_t input, doubl
   return graph.weight(at::full({channels}, otherwise));
 }
 
-void instance_norm(Graph& graph, const Node& node) {
+std::string instance_norm(Graph& graph, const Node& node) {
   if (!Graph::get<bool>(node, 5)) throw Unsupported{"with running statistics"};
-  graph.set(node.output(),
-            graph.add("InstanceNormalization",
-                      {graph.name(node.input(0)),
-                       per_channel(graph, node, 1, 1),
-                       per_channel(graph, node, 2, 0)},
-                      Attributes().add("epsilon", Graph::get<double>(node, 7))));
+  return graph.add(
+      "InstanceNormalization",
+      {graph.name(node.input(0)), per_channel(graph, node, 1, 1), per_channel(graph, node, 2, 0)},
+      Attributes().add("epsilon", Graph::get<double>(node, 7)));
 }
 
-void batch_norm(Graph& graph, const Node& node) {
+std::string batch_norm(Graph& graph, const Node& node) {
   if (Graph::get<bool>(node, 5) || Graph::is_none(node, 3))
     throw Unsupported{"with statistics of the batch"};
-  graph.set(node.output(),
-            graph.add("BatchNormalization",
-                      {graph.name(node.input(0)),
-                       per_channel(graph, node, 1, 1),
-                       per_channel(graph, node, 2, 0),
-                       graph.name(node.input(3)),
-                       graph.name(node.input(4))},
-                      Attributes().add("epsilon", Graph::get<double>(node, 7))));
+  return graph.add("BatchNormalization",
+                   {graph.name(node.input(0)),
+                    per_channel(graph, node, 1, 1),
+                    per_channel(graph, node, 2, 0),
+                    graph.name(node.input(3)),
+                    graph.name(node.input(4))},
+                   Attributes().add("epsilon", Graph::get<double>(node, 7)));
 }
 
 /// Converts a group norm, which opset 17 does not have: groups become the channels of an instance
 /// norm.
-void group_norm(Graph& graph, const Node& node) {
+std::string group_norm(Graph& graph, const Node& node) {
   const std::string image = graph.name(node.input(0));
   const auto groups = Graph::get<int64_t>(node, 1);
   std::string result = graph.add("InstanceNormalization",
@@ -130,26 +126,25 @@ void group_norm(Graph& graph, const Node& node) {
         input == 2 ? "Mul" : "Add",
         {result, graph.add("Reshape", {graph.name(node.input(input)), graph.integers(broadcast)})});
   }
-  graph.set(node.output(), result);
+  return result;
 }
 
-void layer_norm(Graph& graph, const Node& node) {
+std::string layer_norm(Graph& graph, const Node& node) {
   const Sizes shape = sizes_at(node, 1);
   const std::string scale =
       Graph::is_none(node, 2) ? graph.weight(at::ones(shape)) : graph.name(node.input(2));
   std::vector<std::string> inputs{graph.name(node.input(0)), scale};
   if (!Graph::is_none(node, 3)) inputs.push_back(graph.name(node.input(3)));
-  graph.set(node.output(),
-            graph.add("LayerNormalization",
-                      inputs,
-                      Attributes()
-                          .add("axis", -static_cast<int64_t>(shape.size()))
-                          .add("epsilon", Graph::get<double>(node, 4))));
+  return graph.add("LayerNormalization",
+                   inputs,
+                   Attributes()
+                       .add("axis", -static_cast<int64_t>(shape.size()))
+                       .add("epsilon", Graph::get<double>(node, 4)));
 }
 
 /// Converts pooling: (x, kernel, stride, padding, then arguments in which average and maximum
 /// differ)
-void pool(Graph& graph, const Node& node) {
+std::string pool(Graph& graph, const Node& node) {
   const bool is_max = node.kind().toUnqualString()[0] == 'm';
   const int64_t dims = graph.spatial_dims;
   const Sizes kernel = per_dimension(sizes_at(node, 1), dims);
@@ -166,23 +161,21 @@ void pool(Graph& graph, const Node& node) {
     if (!Graph::is_none(node, 6)) throw Unsupported{"with divisor_override"};
     attributes.add("count_include_pad", int64_t{Graph::get<bool>(node, 5)});
   }
-  graph.set(node.output(),
-            graph.add(is_max ? "MaxPool" : "AveragePool", {graph.name(node.input(0))}, attributes));
+  return graph.add(is_max ? "MaxPool" : "AveragePool", {graph.name(node.input(0))}, attributes);
 }
 
-void global_pool(Graph& graph, const Node& node) {
+std::string global_pool(Graph& graph, const Node& node) {
   const Sizes size = sizes_at(node, 1);
   for (const int64_t side : size)
     if (side != 1) throw Unsupported{"to more than one voxel"};
   const bool is_max =
       std::string_view(node.kind().toUnqualString()).find("max") != std::string_view::npos;
-  graph.set(node.output(),
-            graph.add(is_max ? "GlobalMaxPool" : "GlobalAveragePool", {graph.name(node.input(0))}));
+  return graph.add(is_max ? "GlobalMaxPool" : "GlobalAveragePool", {graph.name(node.input(0))});
 }
 
 /// Converts upsampling: (x, sizes, [align_corners], scales...); the overloads "vec" hold the
 /// scales in one list.
-void upsample(Graph& graph, const Node& node) {
+std::string upsample(Graph& graph, const Node& node) {
   const bool is_nearest =
       std::string_view(node.kind().toUnqualString()).find("nearest") != std::string_view::npos;
   if (std::string_view(node.kind().toUnqualString()).find("exact") != std::string_view::npos ||
@@ -215,12 +208,12 @@ void upsample(Graph& graph, const Node& node) {
     inputs.push_back(graph.add(
         "Concat", {front, graph.shape(node.input(1))}, Attributes().add("axis", int64_t{0})));
   }
-  graph.set(node.output(), graph.add("Resize", inputs, attributes));
+  return graph.add("Resize", inputs, attributes);
 }
 
 /// Converts padding: (x, pads, mode, value); constant_pad_nd has no mode. ATen's pads begin at the
 /// last dimension.
-void pad(Graph& graph, const Node& node) {
+std::string pad(Graph& graph, const Node& node) {
   const bool is_general = node.kind() == c10::aten::pad;
   std::string mode = is_general ? Graph::get<std::string>(node, 2) : "constant";
   if (mode == "replicate") mode = "edge";
@@ -236,42 +229,38 @@ void pad(Graph& graph, const Node& node) {
   const double value = Graph::is_none(node, value_at)
                            ? 0
                            : Graph::constant(node.input(value_at)).value().toScalar().toDouble();
-  graph.set(node.output(),
-            graph.add("Pad",
-                      {graph.name(node.input(0)),
-                       graph.integers(pads),
-                       graph.weight(at::scalar_tensor(value, at::kFloat))},
-                      Attributes().add("mode", mode.c_str())));
+  return graph.add("Pad",
+                   {graph.name(node.input(0)),
+                    graph.integers(pads),
+                    graph.weight(at::scalar_tensor(value, at::kFloat))},
+                   Attributes().add("mode", mode.c_str()));
 }
 
 }  // namespace
 
 const Rules& layer_rules() {
-  static const Rules rules{{"conv1d", conv},
-                           {"conv2d", conv},
-                           {"conv3d", conv},
-                           {"_convolution", convolution},
-                           {"convolution", convolution},
-                           {"conv_transpose2d", conv_transpose},
-                           {"conv_transpose3d", conv_transpose},
-                           {"instance_norm", instance_norm},
-                           {"batch_norm", batch_norm},
-                           {"group_norm", group_norm},
-                           {"layer_norm", layer_norm},
-                           {"max_pool2d", pool},
-                           {"max_pool3d", pool},
-                           {"avg_pool2d", pool},
-                           {"avg_pool3d", pool},
-                           {"adaptive_avg_pool2d", global_pool},
-                           {"adaptive_avg_pool3d", global_pool},
-                           {"adaptive_max_pool2d", global_pool},
-                           {"adaptive_max_pool3d", global_pool},
-                           {"upsample_nearest2d", upsample},
-                           {"upsample_nearest3d", upsample},
-                           {"upsample_bilinear2d", upsample},
-                           {"upsample_trilinear3d", upsample},
-                           {"constant_pad_nd", pad},
-                           {"pad", pad}};
+  static const Rules rules = [] {
+    Rules all{{"_convolution", convolution},
+              {"convolution", convolution},
+              {"instance_norm", instance_norm},
+              {"batch_norm", batch_norm},
+              {"group_norm", group_norm},
+              {"layer_norm", layer_norm},
+              {"constant_pad_nd", pad},
+              {"pad", pad},
+              {"conv1d", conv}};
+    for (const std::string dims : {"2d", "3d"}) {
+      all["conv" + dims] = conv;
+      all["conv_transpose" + dims] = conv_transpose;
+      for (const char* kind : {"max", "avg"}) {
+        all[kind + ("_pool" + dims)] = pool;
+        all["adaptive_" + (kind + ("_pool" + dims))] = global_pool;
+      }
+      all["upsample_nearest" + dims] = upsample;
+    }
+    for (const char* name : {"upsample_bilinear2d", "upsample_trilinear3d"}) all[name] = upsample;
+    return all;
+  }();
   return rules;
 }
 

@@ -19,7 +19,7 @@ bool translate(Graph& graph, const Node& node) {
   for (const Rules* rules : {&layer_rules(), &value_rules()}) {
     const auto rule = rules->find(name);
     if (rule == rules->end()) continue;
-    rule->second(graph, node);
+    graph.set(node.output(), rule->second(graph, node));
     static const std::set<std::string> moving{"cat",
                                               "linear",
                                               "matmul",

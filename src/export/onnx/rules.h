@@ -7,7 +7,8 @@
 
 namespace cytra::exporting::onnx {
 
-using Rule = void (*)(Graph& graph, const Node& node);
+/// Adds nodes for an operator; returns the name of its result.
+using Rule = std::string (*)(Graph& graph, const Node& node);
 using Rules = std::unordered_map<std::string, Rule>;
 
 const Rules& layer_rules();

@@ -13,6 +13,28 @@
 
 namespace cytra::nn {
 
+namespace {
+
+[[noreturn]] void refuse_exported_call(const io::ExportedCall& call, const std::string& what) {
+  throw DataError(fmt::format("{}{}: {}",
+                              printable(call.target),
+                              call.place.empty() ? "" : " in " + printable(call.place),
+                              what));
+}
+
+/// Throws: DataError for a number where a form of ours reads a tensor.
+void expect_operands(const OperatorCall& op) {
+  for (const char* name : {"input", "self", "weight", "bias", "running_mean", "running_var"}) {
+    if (!op.has(name)) continue;
+    const ArgumentSource& source = op.argument(name);
+    const bool is_none = !source.is_list && !source.is_device && source.constant.isNone();
+    if (source.value < 0 && !is_none)
+      throw DataError(fmt::format("its argument '{}' is no tensor of the graph", name));
+  }
+}
+
+}  // namespace
+
 void ExportedCompiler::compile() {
   for (const io::ExportedInput& input : graph_.inputs) add_input(input);
   read_calls();
@@ -29,13 +51,6 @@ void ExportedCompiler::compile() {
   say_what_stays();
 }
 
-void ExportedCompiler::refuse_call(const io::ExportedCall& call, const std::string& what) {
-  throw DataError(fmt::format("{}{}: {}",
-                              printable(call.target),
-                              call.place.empty() ? "" : " in " + printable(call.place),
-                              what));
-}
-
 int ExportedCompiler::number_of(const std::string& name) const {
   const auto found = numbers_.find(name);
   if (found == numbers_.end())
@@ -48,6 +63,7 @@ int ExportedCompiler::new_number(const std::string& name) {
   if (!name.empty() && !numbers_.emplace(name, number).second)
     throw DataError(fmt::format("the value '{}' is made twice", printable(name)));
   to_.initial_.emplace_back();
+  values_.emplace_back();
   return number;
 }
 
@@ -67,7 +83,7 @@ void ExportedCompiler::add_input(const Input& input) {
   const int number = new_number(input.value);
   named_[name] = number;
   const bool is_constant = input.kind == Input::Kind::constant || !input.is_persistent;
-  tensors_[number] = {
+  value(number).tensor = {
       input.kind, name, is_constant ? fmt::format("constant_{}", constants_++) : "", {}};
 }
 
@@ -93,23 +109,23 @@ void ExportedCompiler::read_calls() {
       }
       for (const io::ExportedArgument& output : call.outputs) add_results(output, read);
     } catch (const DataError& error) {
-      refuse_call(call, error.what());
+      refuse_exported_call(call, error.what());
     }
     read.reads.assign(reads.begin(), reads.end());
-    for (const int number : read.reads) readers_[number].push_back(calls_.size());
+    for (const int number : read.reads) value(number).readers.push_back(calls_.size());
     for (const int number : read.writes)
-      if (number >= 0) makers_[number] = calls_.size();
+      if (number >= 0) value(number).maker = calls_.size();
     is_of_training_mode_ = is_of_training_mode_ || (read.op && trains(*read.op));
     calls_.push_back(std::move(read));
   }
   for (const io::ExportedOutput& output : graph_.outputs)
     if (output.argument.kind == io::ExportedArgument::Kind::value)
-      results_.insert(number_of(output.argument.text));
+      value(number_of(output.argument.text)).is_result = true;
 }
 
 void ExportedCompiler::expect_all_inputs_read() const {
   for (std::size_t i = 0; i < to_.inputs_.size(); ++i) {
-    if (readers_.count(to_.inputs_[i]) > 0) continue;
+    if (!value(to_.inputs_[i]).readers.empty()) continue;
     throw DataError(
         fmt::format("forward() does not use its tensor {} of {}; where one tensor is the example "
                     "of several, torch.export takes them for one",
@@ -156,16 +172,6 @@ std::map<std::string, ExportedCompiler::AddForm> ExportedCompiler::own_forms() {
   return forms;
 }
 
-void ExportedCompiler::expect_operands(const OperatorCall& op) {
-  for (const char* name : {"input", "self", "weight", "bias", "running_mean", "running_var"}) {
-    if (!op.has(name)) continue;
-    const ArgumentSource& source = op.argument(name);
-    const bool is_none = !source.is_list && !source.is_device && source.constant.isNone();
-    if (source.value < 0 && !is_none)
-      throw DataError(fmt::format("its argument '{}' is no tensor of the graph", name));
-  }
-}
-
 void ExportedCompiler::add(std::size_t index) {
   Call& call = calls_[index];
   if (call.is_done) return;
@@ -178,20 +184,13 @@ void ExportedCompiler::add(std::size_t index) {
     if (own != forms.end() && (this->*own->second)(call)) return;
     if (!add_power_iteration(call)) add_operator(call);
   } catch (const DataError& error) {
-    refuse_call(*call.source, error.what());
+    refuse_exported_call(*call.source, error.what());
   }
 }
 
 int ExportedCompiler::now(int number) const {
-  for (auto found = replaced_.find(number); found != replaced_.end();
-       found = replaced_.find(number))
-    number = found->second;
+  while (value(number).replaced >= 0) number = value(number).replaced;
   return number;
-}
-
-const ExportedCompiler::Tensor* ExportedCompiler::tensor_at(int number) const {
-  const auto found = tensors_.find(number);
-  return found == tensors_.end() ? nullptr : &found->second;
 }
 
 ExportedStep& ExportedCompiler::push(const Call& call, ExportedRun run) {
@@ -222,14 +221,13 @@ at::Tensor ExportedCompiler::values_of(const Tensor& tensor) const {
 
 void ExportedCompiler::register_rest() {
   auto constants = std::make_shared<torch::nn::Module>();
-  for (auto& [number, tensor] : tensors_) {
-    if (tensor.tensor.defined()) continue;
-    if (!tensor.saved_as.empty()) {
-      tensor.tensor = constants->register_buffer(tensor.saved_as, values_of(tensor));
-    } else {
-      tensor.tensor = register_tensor(tensor);
-    }
-    to_.initial_[static_cast<std::size_t>(number)] = tensor.tensor;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    std::optional<Tensor>& tensor = values_[i].tensor;
+    if (!tensor || tensor->tensor.defined()) continue;
+    tensor->tensor = tensor->saved_as.empty()
+                         ? register_tensor(*tensor)
+                         : constants->register_buffer(tensor->saved_as, values_of(*tensor));
+    to_.initial_[i] = tensor->tensor;
   }
   to_.constants_ = std::move(constants);
 }
@@ -263,7 +261,8 @@ void ExportedCompiler::add_output(const io::ExportedOutput& output) {
 void ExportedCompiler::note_last_reads() {
   std::set<int> needed(to_.results_.begin(), to_.results_.end());
   for (const auto& [buffer, content] : to_.mutations_) needed.insert(content);
-  for (const auto& [number, tensor] : tensors_) needed.insert(number);
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    if (values_[i].tensor) needed.insert(static_cast<int>(i));
   for (auto step = to_.steps_.rbegin(); step != to_.steps_.rend(); ++step) {
     for (const int number : step->reads)
       if (needed.insert(number).second) step->last.push_back(number);

@@ -45,12 +45,18 @@ class ExportedCompiler {
     std::string saved_as;  // of what is no part of Python's state dict: its name in checkpoints
     at::Tensor tensor;     // as it is registered
   };
+  struct Value {
+    std::optional<Tensor> tensor;      // of the file; none: it is computed
+    std::vector<std::size_t> readers;  // calls
+    std::optional<std::size_t> maker;  // the call
+    int replaced = -1;                 // the value that an operation in place made of it
+    bool is_result = false, is_of_norm = false;
+  };
 
   /// Makes the steps of a call by a form of ours; false: it has none.
   using AddForm = bool (ExportedCompiler::*)(Call& call);
 
   // --- compiler.cpp
-  [[noreturn]] static void refuse_call(const io::ExportedCall& call, const std::string& what);
   int number_of(const std::string& name) const;
   int new_number(const std::string& name);
   void add_input(const Input& input);
@@ -61,13 +67,11 @@ class ExportedCompiler {
   /// The operators that have a form of ours. Sizes that only an image tells are checked by src/ops,
   /// as it runs.
   static std::map<std::string, AddForm> own_forms();
-  /// Throws: DataError for a number where a form of ours reads a tensor.
-  static void expect_operands(const OperatorCall& op);
   void add(std::size_t index);
   /// The number that a value has now: an operation in place may have become one that makes another.
   int now(int number) const;
-  /// The tensor of the file that a value is; null: it is computed.
-  const Tensor* tensor_at(int number) const;
+  Value& value(int number) { return values_.at(static_cast<std::size_t>(number)); }
+  const Value& value(int number) const { return values_.at(static_cast<std::size_t>(number)); }
   at::Tensor values_of(const Tensor& tensor) const;
   /// Adds a step that reads and writes what the call does.
   ExportedStep& push(const Call& call, ExportedRun run);
@@ -133,13 +137,9 @@ class ExportedCompiler {
   const ExportedSteps::FindTensor& tensor_;
   ExportedSteps& to_;
   std::vector<Call> calls_;
+  std::vector<Value> values_;  // by their numbers
   std::map<std::string, int> numbers_;
-  std::map<int, Tensor> tensors_;
   std::map<std::string, int> named_;  // tensors of the file
-  std::map<int, std::vector<std::size_t>> readers_;
-  std::map<int, std::size_t> makers_;
-  std::map<int, int> replaced_;
-  std::set<int> results_, norms_;
   std::optional<SharedMemory> memory_;
   std::map<std::string, std::pair<std::shared_ptr<torch::nn::Module>, std::string>> layers_;
   std::set<std::string> random_;

@@ -17,18 +17,18 @@ namespace cytra::nn {
 
 std::optional<std::string> ExportedCompiler::parameter_name(int number,
                                                             const std::string& last) const {
-  const Tensor* const tensor = number < 0 ? nullptr : tensor_at(number);
-  if (tensor == nullptr || tensor->kind == Input::Kind::constant) return {};
+  if (number < 0) return {};
+  const std::optional<Tensor>& tensor = value(number).tensor;
+  if (!tensor || tensor->kind == Input::Kind::constant) return {};
   if (!ends_with(tensor->name, "." + last)) return {};
   return tensor->name.substr(0, tensor->name.size() - last.size() - 1);
 }
 
 bool ExportedCompiler::is_read_by(int number, const std::string& op) const {
-  const auto found = readers_.find(number);
-  return found != readers_.end() &&
-         std::all_of(found->second.begin(), found->second.end(), [&](std::size_t reader) {
-           return calls_[reader].op && calls_[reader].op->short_name() == op;
-         });
+  const std::vector<std::size_t>& readers = value(number).readers;
+  return std::all_of(readers.begin(), readers.end(), [&](std::size_t reader) {
+    return calls_[reader].op && calls_[reader].op->short_name() == op;
+  });
 }
 
 template <class L>
@@ -49,7 +49,7 @@ std::shared_ptr<L> ExportedCompiler::layer_at(const std::string& name,
 }
 
 void ExportedCompiler::adopt(at::Tensor& into, int number) {
-  Tensor& tensor = tensors_.at(number);
+  Tensor& tensor = value(number).tensor.value();
   if (tensor.tensor.defined()) return;
   into.set_data(values_of(tensor));
   tensor.tensor = into;
@@ -69,26 +69,28 @@ bool ExportedCompiler::add_convolution(Call& call) {
   const auto groups = op.whole("groups");
   const int x = op.value("input"), w = op.value("weight"), b = op.value("bias");
   if (!stride || !padding || !dilation || !output_padding || !groups) return false;
-  if (auto layer = convolution_layer(
-          call,
-          {{}, *stride, b >= 0, transposed, *padding, *groups, {}, *output_padding, *dilation})) {
-    push(call, [layer, from = now(x), to = call.writes.at(0)](Values& values, c10::Device) {
-      at(values, to) = nn::call(*layer, at(values, from).toTensor());
-    });
-    return true;
-  }
+  const auto layer = convolution_layer(
+      call, {{}, *stride, b >= 0, transposed, *padding, *groups, {}, *output_padding, *dilation});
   push(call,
        [=,
-        is_parameter = tensor_at(now(w)) != nullptr,
+        is_parameter = value(now(w)).tensor.has_value(),
         from = now(x),
         weight = now(w),
         bias = b < 0 ? -1 : now(b),
         to = call.writes.at(0)](Values& values, c10::Device) {
-         at(values, to) = ops::convolution(
-             at(values, from).toTensor(),
-             at(values, weight).toTensor(),
-             bias < 0 ? at::Tensor() : at(values, bias).toTensor(),
-             {*stride, *padding, *dilation, transposed, *output_padding, *groups, is_parameter});
+         const at::Tensor& image = at(values, from).toTensor();
+         at(values, to) =
+             layer ? nn::call(*layer, image)
+                   : ops::convolution(image,
+                                      at(values, weight).toTensor(),
+                                      bias < 0 ? at::Tensor() : at(values, bias).toTensor(),
+                                      {*stride,
+                                       *padding,
+                                       *dilation,
+                                       transposed,
+                                       *output_padding,
+                                       *groups,
+                                       is_parameter});
        });
   return true;
 }
@@ -99,7 +101,7 @@ std::shared_ptr<Conv> ExportedCompiler::convolution_layer(const Call& call, Conv
   if (!name || !is_read_by(w, call.op->short_name())) return nullptr;
   if (b >= 0 && (parameter_name(b, "bias") != name || !is_read_by(b, call.op->short_name())))
     return nullptr;
-  const at::Tensor weight = values_of(tensors_.at(w));
+  const at::Tensor weight = values_of(*value(w).tensor);
   if (weight.dim() != static_cast<int64_t>(options.stride.size()) + 2 || weight.numel() == 0 ||
       options.groups < 1)
     throw DataError("its weights have no values, or another number of dimensions");
@@ -107,7 +109,7 @@ std::shared_ptr<Conv> ExportedCompiler::convolution_layer(const Call& call, Conv
   if (options.groups > weight.size(0)) throw DataError("it has more groups than channels");
   const int64_t in = options.transposed ? weight.size(0) : weight.size(1) * options.groups;
   const int64_t out = options.transposed ? weight.size(1) * options.groups : weight.size(0);
-  if (b >= 0 && values_of(tensors_.at(b)).numel() != out)
+  if (b >= 0 && values_of(*value(b).tensor).numel() != out)
     throw DataError("its bias has another number of channels than its weights");
   const std::string text = fmt::format("{} {} {} {} {} {} {}",
                                        fmt::join(options.stride, ","),
@@ -127,15 +129,15 @@ std::shared_ptr<Conv> ExportedCompiler::convolution_layer(const Call& call, Conv
 
 ops::Activation ExportedCompiler::take_following(const Call& call) {
   const int number = call.writes.at(0);
-  const auto found = readers_.find(number);
-  if (found == readers_.end()) return {};
-  Call& next = calls_[found->second.front()];
+  const Value& result = value(number);
+  if (result.readers.empty()) return {};
+  Call& next = calls_[result.readers.front()];
   if (!next.op || next.reads.size() != 1 || next.writes.size() != 1) return {};
   const auto activation = activation_of(*next.op);
-  const bool is_only = found->second.size() == 1 && results_.count(number) == 0;
+  const bool is_only = result.readers.size() == 1 && !result.is_result;
   if (!activation || (!is_only && !next.op->changes_first())) return {};
   next.is_done = true;
-  replaced_[next.writes[0]] = number;
+  value(next.writes[0]).replaced = number;
   memory_->join(number, next.writes[0]);
   return *activation;
 }
@@ -186,7 +188,7 @@ bool ExportedCompiler::add_norm(Call& call) {
   const int to = call.writes.at(0);
   const ops::Activation following = take_following(call);
   const bool is_changed_with_views = memory_->is_changed_with_views(to);
-  if (!is_changed_with_views) norms_.insert(to);
+  value(to).is_of_norm = !is_changed_with_views;
   push(call,
        [normalise = std::move(normalise),
         activation = following,
@@ -231,9 +233,9 @@ std::shared_ptr<Norm> ExportedCompiler::batch_norm_layer(const Call& call, doubl
   options.eps = eps;
   options.momentum = *momentum;
   options.track_running_stats = mean >= 0;
-  const int64_t channels = first < 0 ? 0 : values_of(tensors_.at(first)).numel();
+  const int64_t channels = first < 0 ? 0 : values_of(*value(first).tensor).numel();
   for (const int number : {variance, w, b})
-    if (number >= 0 && values_of(tensors_.at(number)).numel() != channels)
+    if (number >= 0 && values_of(*value(number).tensor).numel() != channels)
       throw DataError("its weights and running statistics have other numbers of channels");
   const std::string text = fmt::format("{} {} {} {}", eps, *momentum, w >= 0, mean >= 0);
   auto layer =
@@ -260,7 +262,7 @@ bool ExportedCompiler::add_dropout(Call& call) {
   if (!p) return false;
   const int x = first_value(op);  // `input`, in place `self`
   if (*p == 0) {
-    replaced_[call.writes.at(0)] = now(x);
+    value(call.writes.at(0)).replaced = now(x);
     return true;
   }
   if (!(*p > 0 && *p <= 1)) throw DataError("a dropout of another share than 0 to 1");
@@ -276,7 +278,7 @@ bool ExportedCompiler::add_dropout(Call& call) {
     at::Tensor dropped = nn::call(*layer, target);
     at(values, to) = is_seen_by_views && !dropped.is_same(target) ? target.copy_(dropped) : dropped;
   }).changes = is_seen_by_views ? x : -1;
-  if (op.changes_first()) replaced_[x] = to;
+  if (op.changes_first()) value(x).replaced = to;
   return true;
 }
 

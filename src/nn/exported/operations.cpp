@@ -62,11 +62,11 @@ void ExportedCompiler::add_symbol(const Call& call) {
 
 bool ExportedCompiler::drop_count(Call& call) {
   const int self = now(call.op->value("self"));
-  const Tensor* const buffer = tensor_at(self);
-  if (buffer == nullptr || buffer->kind != Input::Kind::buffer ||
+  const std::optional<Tensor>& buffer = value(self).tensor;
+  if (!buffer || buffer->kind != Input::Kind::buffer ||
       !ends_with(buffer->name, "num_batches_tracked"))
     return false;
-  replaced_[call.writes.at(0)] = self;
+  value(call.writes.at(0)).replaced = self;
   return true;
 }
 
@@ -102,18 +102,18 @@ bool ExportedCompiler::add_activation(Call& call) {
   if (!activation) return false;
   using A = ops::Activation;
   const int x = call.reads[0], to = call.writes[0];
-  const auto maker = makers_.find(x);
   static const std::set<std::string> kKeepNoResult{
       "add", "sub", "cat", "conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"};
-  const bool is_only = readers_.at(x).size() == 1 && results_.count(x) == 0;
-  const bool is_free = is_only && maker != makers_.end() && calls_[maker->second].op &&
-                       kKeepNoResult.count(calls_[maker->second].op->short_name()) > 0 &&
-                       norms_.count(now(x)) == 0 &&
-                       (call.op->changes_first() || !memory_->is_changed(to));
+  const Value& read = value(x);
+  const bool is_of_norm = value(now(x)).is_of_norm;
+  const bool is_only = read.readers.size() == 1 && !read.is_result;
+  const bool is_free = is_only && read.maker && calls_[*read.maker].op &&
+                       kKeepNoResult.count(calls_[*read.maker].op->short_name()) > 0 &&
+                       !is_of_norm && (call.op->changes_first() || !memory_->is_changed(to));
   const bool can_change =
       activation->kind == A::kRelu || (activation->kind == A::kLeakyRelu && activation->slope >= 0);
   const bool is_in_place = call.op->changes_first();
-  if (is_in_place && !(is_free && can_change) && norms_.count(now(x)) == 0) return false;
+  if (is_in_place && !(is_free && can_change) && !is_of_norm) return false;
   push(call,
        [a = *activation, from = now(x), to, in_place = is_free && can_change](Values& values,
                                                                               c10::Device) {
@@ -125,14 +125,14 @@ bool ExportedCompiler::add_activation(Call& call) {
          }
        })
       .changes = is_free && can_change ? x : -1;
-  if (is_in_place) replaced_[x] = to;
+  if (is_in_place) value(x).replaced = to;
   return true;
 }
 
 void ExportedCompiler::keep_norms_whole(Call& call) {
   OperatorCall& op = *call.op;
   const int x = first_value(op);
-  if (!op.changes_first() || x < 0 || norms_.count(now(x)) == 0 || activation_of(op)) return;
+  if (!op.changes_first() || x < 0 || !value(now(x)).is_of_norm || activation_of(op)) return;
   std::string name = op.name();
   name.pop_back();
   op.become(name);
@@ -143,12 +143,13 @@ bool ExportedCompiler::add_power_iteration(const Call& call) {
   OperatorCall op = *call.op;
   if (!op.has("out") || op.value("out") < 0 || call.writes.at(0) < 0) return false;
   const int out = op.value("out"), to = call.writes.at(0);
-  const bool is_of_iteration =
-      std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& tensor) {
-        const auto& [number, known] = tensor;
-        return memory_->of(number) == memory_->of(out) && known.kind == Input::Kind::buffer &&
-               (ends_with(known.name, "_u") || ends_with(known.name, "_v"));
-      });
+  bool is_of_iteration = false;
+  for (int number = 0; number < static_cast<int>(values_.size()); ++number) {
+    const std::optional<Tensor>& known = value(number).tensor;
+    is_of_iteration |= memory_->of(number) == memory_->of(out) && known &&
+                       known->kind == Input::Kind::buffer &&
+                       (ends_with(known->name, "_u") || ends_with(known->name, "_v"));
+  }
   if (!is_of_iteration) return false;
   op.rename_values([this](int number) { return now(number); });
   push(call, [op, root = &root_, from = now(out), to](Values& values, c10::Device device) {
@@ -191,7 +192,7 @@ void ExportedCompiler::add_operator(const Call& call) {
            });
   step.changes = changes(op) ? first_value(*call.op) : -1;
   step.gives_numbers = op.gives_numbers();
-  if (call.is_of_norm) replaced_[first_value(*call.op)] = call.writes.at(0);
+  if (call.is_of_norm) value(first_value(*call.op)).replaced = call.writes.at(0);
 }
 
 }  // namespace cytra::nn
