@@ -11,7 +11,7 @@
 namespace cytra::report {
 namespace {
 
-// The colours that the page's style (report/page_style.h) gives the classes, on white.
+// The colours that the page's style (share/pages/common.css) gives the classes, on white.
 constexpr const char* kColours[] = {
     "#2f6fde", "#e8762d", "#2a9d6f", "#8a5cd6", "#d1437c", "#6b7a90"};
 

@@ -3,12 +3,13 @@
 #include <array>
 #include <cmath>
 
+#include <cytra_pages.h>
 #include <fmt/format.h>
 
 #include "base/escape.h"
 #include "base/strings.h"
 #include "io/objects/palette.h"
-#include "report/page_style.h"
+#include "report/page.h"
 
 namespace cytra::report {
 namespace {
@@ -78,35 +79,23 @@ std::string row(const std::string& label, const std::string& text) {
   return "<tr><th>" + escaped_html(label) + "</th><td>" + cell + "</td></tr>\n";
 }
 
-std::string tile(const std::string& label, const std::string& text) {
-  return fmt::format("<div class=card><small>{}</small><b>{}</b></div>\n",
-                     escaped_html(label),
-                     escaped_html(text));
-}
-
 }  // namespace
 
 std::string RunPage::html(const std::map<std::string, double>& results) const {
   const auto outcome = texts.find("outcome");
   const std::string ended = outcome == texts.end() ? "ended" : outcome->second;
-  std::string html =
-      "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-      "<meta name=viewport content=\"width=device-width,initial-scale=1\">"
-      "<title>" +
-      escaped_html(title) + "</title><style>" + kReportStyle + "</style></head><body>\n";
-  html += fmt::format(
-      "<header><h1>{}</h1><span class=\"badge{}\">{}</span><span class=soft>{}</span></header>\n",
-      escaped_html(title),
-      ended == "finished" || ended == "running" ? "" : " bad",
-      escaped_html(ended),
-      format_time("%Y-%m-%d %H:%M"));
-  html += tiles(results) + section("Curves", plots()) + section("Images", pictures());
-  html += section("Metrics", metrics_table()) + section("Time", times());
-  html += section("Warnings", warning_list()) + section("Run", run_table());
-  html += section("Configuration",
-                  "<details class=card><summary>Every value of this run</summary><pre>" +
-                      escaped_html(config) + "</pre></details>");
-  return html + "<script>" + kReportScript + "</script></body></html>\n";
+  const std::string badge = fmt::format("<span class=\"badge{}\">{}</span>",
+                                        ended == "finished" || ended == "running" ? "" : " bad",
+                                        escaped_html(ended));
+  return page(title,
+              badge,
+              tiles(results) + section("Curves", plots()) + section("Images", pictures()) +
+                  section("Metrics", metrics_table()) + section("Time", times()) +
+                  section("Warnings", warning_list()) + section("Run", run_table()) +
+                  section("Configuration",
+                          "<details class=card><summary>Every value of this run</summary><pre>" +
+                              escaped_html(config) + "</pre></details>") +
+                  "<script>\n" + pages::report_js + "</script>\n");
 }
 
 std::string RunPage::tiles(const std::map<std::string, double>& results) const {
@@ -135,13 +124,10 @@ std::string RunPage::plots() const {
     const std::string svg =
         plot_svg(lines, static_cast<double>(first_step), static_cast<double>(step));
     if (svg.empty()) continue;
-    html += "<div class=\"card plot\"><h3>" + escaped_html(key.second) + "</h3>";
+    std::string keys;
     int place = 0;
-    for (const auto& [name, curve] : lines) {
-      html += fmt::format(
-          "<span class=\"key c{}\"><i></i>{}</span>", colour_of(name, place++), escaped_html(name));
-    }
-    html += "<div class=tip></div>" + svg + "</div>\n";
+    for (const auto& [name, curve] : lines) keys += colour_key(colour_of(name, place++), name);
+    html += chart_card(key.second, keys, "<div class=tip></div>" + svg);
   }
   return html.empty() ? "" : "<div class=grid2>\n" + html + "</div>";
 }
@@ -204,12 +190,14 @@ std::string RunPage::metrics_table() const {
 std::string RunPage::times() const {
   const double all = waited + computed;
   if (all <= 0) return "";
+  const double waiting = 100 * waited / all, computing = 100 * computed / all;
   return fmt::format(
-      "<div class=card><div class=bar><i class=c1 style=\"width:{0:.1f}%\"></i><i class=c0 "
-      "style=\"width:{1:.1f}%\"></i></div><span class=\"key c1\"><i></i>waiting for images "
-      "{0:.0f}%</span><span class=\"key c0\"><i></i>computing {1:.0f}%</span></div>",
-      100 * waited / all,
-      100 * computed / all);
+             "<div class=card><div class=bar><i class=c1 style=\"width:{:.1f}%\"></i><i class=c0 "
+             "style=\"width:{:.1f}%\"></i></div>",
+             waiting,
+             computing) +
+         colour_key(1, fmt::format("waiting for images {:.0f}%", waiting)) +
+         colour_key(0, fmt::format("computing {:.0f}%", computing)) + "</div>";
 }
 
 std::string RunPage::warning_list() const {

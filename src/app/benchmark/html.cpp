@@ -9,31 +9,20 @@
 #include "base/escape.h"
 #include "base/strings.h"
 #include "report/line_chart.h"
-#include "report/page_style.h"
+#include "report/page.h"
 
 namespace cytra::app {
 namespace {
 
 using config::Node;
+using report::chart_card;
 using report::ChartAxis;
+using report::colour_key;
 using report::LineChart;
+using report::tile;
 
 bool has_figures(const Node& row) {
   return row.find_direct("median_ms") != nullptr;
-}
-
-std::string card(const std::string& title, const std::string& key, const std::string& body) {
-  return "<div class=\"card plot\"><h3>" + escaped_html(title) + "</h3>" + key + body + "</div>\n";
-}
-
-std::string key_of(int colour, const std::string& name) {
-  return fmt::format("<span class=\"key c{}\"><i></i>{}</span>", colour, escaped_html(name));
-}
-
-std::string tile(const std::string& label, const std::string& text) {
-  return fmt::format("<div class=card><small>{}</small><b>{}</b></div>\n",
-                     escaped_html(label),
-                     escaped_html(text));
 }
 
 /// Rows of a section at one batch size: a bar for each option's images/s.
@@ -52,7 +41,7 @@ std::string bars(const std::string& batch, const Node& rows) {
         rate,
         100 * rate / most);
   }
-  return card("Batch " + batch, "", body);
+  return chart_card("Batch " + batch, "", body);
 }
 
 /// A chart of images/s over batch sizes, with a line for each option.
@@ -84,9 +73,9 @@ std::string lines(const Node& batches) {
     const int colour = static_cast<int>(i % 6);
     chart.add_line(colour, curves[i].first, curves[i].second);
     for (const auto& [size, rate] : curves[i].second) chart.add_dot(colour, size, rate);
-    key += key_of(colour, curves[i].first);
+    key += colour_key(colour, curves[i].first);
   }
-  return card("By batch size", key, chart.element());
+  return chart_card("By batch size", key, chart.element());
 }
 
 /// A chart of FLOP/s over FLOPs per byte: what the device can do, and numbered dots for the
@@ -121,7 +110,7 @@ std::string roofline(const Node& report, const Node& rows) {
     chart.add_line(colour,
                    name,
                    {{first, first * bandwidth / 1e9}, {corner, peak / 1e9}, {x.high, peak / 1e9}});
-    key += key_of(colour, name);
+    key += colour_key(colour, name);
   }
   int number = 0;
   for (const auto& [option, row] : rows.map) {
@@ -132,7 +121,7 @@ std::string roofline(const Node& report, const Node& rows) {
                   std::to_string(++number));
     key += fmt::format("<span class=key>{} {}</span>", number, escaped_html(option));
   }
-  return card("Roofline", key, chart.element());
+  return chart_card("Roofline", key, chart.element());
 }
 
 std::string table(const Node& batches) {
@@ -169,13 +158,7 @@ std::string tiles(const Node& report) {
 }  // namespace
 
 std::string html_of(Node report) {
-  const std::string title = report.get<std::string>("model._target_") + ", measured";
-  std::string html =
-      "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-      "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>" +
-      escaped_html(title) + "</title><style>" + report::kReportStyle +
-      "</style></head><body>\n<header><h1>" + escaped_html(title) + "</h1><span class=soft>" +
-      format_time("%Y-%m-%d %H:%M") + "</span></header>\n" + tiles(report);
+  std::string html = tiles(report);
   for (const char* section : {"inference", "training"}) {
     const Node* batches = report.find_direct(section);
     if (batches == nullptr) continue;
@@ -183,8 +166,9 @@ std::string html_of(Node report) {
     for (const auto& [batch, rows] : batches->map) html += bars(batch, rows);
     html += roofline(report, batches->map.front().second) + "</div>\n" + table(*batches);
   }
-  return html + "<h2>Model</h2><div class=card><pre>" +
-         escaped_html(config::to_yaml(report.at("model"))) + "</pre></div>\n</body></html>\n";
+  html += "<h2>Model</h2><div class=card><pre>" +
+          escaped_html(config::to_yaml(report.at("model"))) + "</pre></div>\n";
+  return report::page(report.get<std::string>("model._target_") + ", measured", "", html);
 }
 
 }  // namespace cytra::app

@@ -21,82 +21,6 @@ constexpr int kDeepest = 8;                 // folders below the given one
 constexpr std::size_t kMostSeen = 100'000;  // entries of folders that are looked at
 constexpr std::size_t kMostShown = 1000;    // runs, the newest
 
-constexpr const char* kTrainingsPage = R"html(<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Trainings - Cytra</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="page.css">
-<script src="trainings.js" defer></script>
-<header>
-<h1><a href=".">Cytra</a>: trainings</h1>
-<label>Token <input id="token" type="password" autocomplete="off" size="34"></label>
-</header>
-<main>
-<p id="status" role="status"></p>
-<p id="error" role="alert"></p>
-<ul id="runs"></ul>
-<iframe id="report" title="the report of a training" sandbox hidden></iframe>
-</main>
-</html>
-)html";
-
-// The report is shown without its script: it comes from a file.
-constexpr const char* kTrainingsScript = R"js('use strict';
-const by = id => document.getElementById(id);
-let chosen = null, chosen_at = 0, last = '';
-
-async function ask(path) {
-  const headers = by('token').value ? {Authorization: 'Bearer ' + by('token').value} : {};
-  const answer = await fetch(path, {headers});
-  const text = await answer.text();
-  if (answer.ok) return text;
-  let said = text;
-  try { said = JSON.parse(text).error; } catch { /* another server's words */ }
-  throw new Error(said || `${answer.status} ${answer.statusText}`);
-}
-
-async function show(run) {
-  chosen = run;
-  const text = await ask('trainings/report?' + new URLSearchParams({run}));
-  if (chosen !== run || text === last) return;
-  last = by('report').srcdoc = text;
-  by('report').hidden = false;
-}
-
-async function look() {
-  try {
-    const runs = JSON.parse(await ask('trainings/list'));
-    by('status').textContent = runs.length ? '' : 'There is no training yet.';
-    by('runs').replaceChildren(...runs.map(({run, is_running, changed}) => {
-      const item = document.createElement('li'), button = document.createElement('button');
-      button.textContent = run;
-      button.ariaPressed = run === chosen;
-      button.onclick = () => show(run).then(look).catch(say);
-      item.append(button, is_running ? ' runs' : ' ended ' + new Date(1000 * changed).toLocaleString());
-      return item;
-    }));
-    const changed = runs.find(({run}) => run === chosen)?.changed;
-    if (changed && changed !== chosen_at) {
-      await show(chosen);
-      chosen_at = changed;
-    }
-    by('error').textContent = '';
-  } catch (error) {
-    say(error);
-  }
-}
-
-const say = error => { by('error').textContent = error.message; };
-const stored = () => { try { return sessionStorage.getItem('token'); } catch { return null; } };
-by('token').value = new URLSearchParams(location.hash.slice(1)).get('token') ?? stored() ?? '';
-history.replaceState(null, '', location.pathname);
-by('token').onchange = look;
-look();
-setInterval(look, 3000);
-)js";
-
 struct RunFolder {
   std::string run;
   int64_t changed = 0;
@@ -134,13 +58,6 @@ bool is_running(const std::string& folder) {
 }
 
 }  // namespace
-
-HttpResponse trainings_html() {
-  return html_response(kTrainingsPage, /*has_styles=*/true);
-}
-HttpResponse trainings_script() {
-  return {200, kTrainingsScript, "text/javascript; charset=utf-8"};
-}
 
 HttpResponse list_trainings(const std::string& folder) {
   Json list = Json::array();

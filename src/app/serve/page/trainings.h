@@ -1,13 +1,12 @@
 #pragma once
-// The page /trainings: the trainings below a folder, with their reports. It only reads.
+// What the page /trainings asks for: the trainings below a folder, with their reports. It only
+// reads.
 #include <string>
 
 #include "app/serve/http/http.h"
 
 namespace cytra::app {
 
-HttpResponse trainings_html();
-HttpResponse trainings_script();
 /// The run folders below `folder` that have a report.html, the newest first:
 /// [{"run": "cells/2026-01-31", "is_running": true, "changed": seconds of Unix}]. Links are not
 /// followed.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <cytra_pages.h>
 #include <fmt/format.h>
 
 #include "app/serve/http/http_server.h"
@@ -91,14 +92,21 @@ Router::Router(ServeState& state) : state_(state) {
 }
 
 void Router::add_page_routes() {
-  const auto add = [this](const char* path, const char* summary, HttpResponse (*part)()) {
-    tell_anyone("GET", path, summary, [part](const auto&, const auto&) { return part(); });
+  const auto add = [this](const char* path, const char* summary, const HttpResponse& part) {
+    tell_anyone("GET", path, summary, [part](const auto&, const auto&) { return part; });
   };
-  add("/", "A page to try the models", page_html);
-  add("/page.css", "Style of the pages", page_style);
-  add("/page.js", "Script of the page", page_script);
-  add("/trainings", "A page of trainings and their reports", trainings_html);
-  add("/trainings.js", "Its script", trainings_script);
+  const auto script = [](const char* own) {
+    return page_part(std::string(pages::common_js) + own, "text/javascript");
+  };
+  add("/", "A page to try the models", html_response(pages::page_html));
+  add("/page.css",
+      "Style of the pages",
+      page_part(std::string(pages::common_css) + pages::page_css, "text/css"));
+  add("/page.js", "Script of the page", script(pages::page_js));
+  add("/trainings",
+      "A page of trainings and their reports",
+      html_response(pages::trainings_html, /*has_styles=*/true));
+  add("/trainings.js", "Its script", script(pages::trainings_js));
   const auto folder = [this] {
     if (state_.trainings.empty())
       throw HttpError(404, "no trainings; expected the server's option trainings=FOLDER");
