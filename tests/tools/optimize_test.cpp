@@ -32,7 +32,7 @@ class OptimizeProgram : public ::testing::Test {
 TEST_F(OptimizeProgram, NamesTheCallbackThatHoldsATrainingBack) {
   std::string command =
       "--detect-bottlenecks --seconds 1 --json 'patch_shape=[32,32]' data.batch_size=4";
-  for (const char* name : {"a", "b", "c"}) {
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
     command += std::string(" '+callbacks.norms_") + name +
                "={_target_: GradientLogging, grouping_level: -1, every_n_steps: 1, "
                "histogram_every_n_steps: 1}'";

@@ -11,7 +11,6 @@ namespace {
 
 using config::Node;
 
-constexpr double kBound = 0.2;  // share of the time from which on something holds a training back
 constexpr double kWorthwhile = 0.05;  // share of the time that is worth a trial
 constexpr int64_t kSeldom = 50;       // steps between two looks that cost next to nothing
 
@@ -155,22 +154,18 @@ Bound Shares::bound() const {
 }
 
 std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
+  const Shares shares = times.shares();
+  std::vector<Bound> bounds{Bound::data, Bound::transfer, Bound::sync, Bound::launch};
+  std::stable_sort(
+      bounds.begin(), bounds.end(), [&](Bound a, Bound b) { return shares.of(a) > shares.of(b); });
   Advices advice;
-  switch (times.shares().bound()) {
-    case Bound::data:
-      advise_loading(facts, advice);
-      break;
-    case Bound::transfer:
-      if (!facts.pins_memory) add(advice, "data.pin_memory", Node::make_boolean(true));
-      break;
-    case Bound::sync:
-      advise_host(times, facts, advice);
-      break;
-    case Bound::launch:
-      advise_launches(facts, advice);
-      break;
-    case Bound::compute:
-      break;
+  for (const Bound bound : bounds) {
+    if (shares.of(bound) < kBound) break;
+    if (bound == Bound::data) advise_loading(facts, advice);
+    if (bound == Bound::transfer && !facts.pins_memory)
+      add(advice, "data.pin_memory", Node::make_boolean(true));
+    if (bound == Bound::sync) advise_host(times, facts, advice);
+    if (bound == Bound::launch) advise_launches(facts, advice);
   }
   if (advice.empty()) advise_computing(facts, advice);
   return advice;

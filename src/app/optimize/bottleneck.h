@@ -15,6 +15,8 @@ namespace cytra::app {
 enum class Bound { data, transfer, sync, launch, compute };
 const char* name_of(Bound bound);  // "data-bound"
 
+constexpr double kBound = 0.2;  // share of the time from which on something holds a training back
+
 /// Shares of the wall time; their sum is 1.
 struct Shares {
   double data = 0, transfer = 0, sync = 0, launch = 0, compute = 0;
@@ -81,8 +83,8 @@ struct Advice {
   std::string note;  // what else it changes; "" for nothing
 };
 
-/// What may help against the largest share that can be avoided; where nothing is known against it,
-/// other ways to compute. Only a trial shows what does.
+/// What may help against the shares that hold the training back, the largest first; where nothing
+/// is known, other ways to compute. Only a trial shows what does.
 std::vector<Advice> advise(const StepTimes& times, const Facts& facts);
 
 }  // namespace cytra::app

@@ -1,6 +1,5 @@
 #include "app/optimize/kept_profile.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "base/strings.h"
 #include "config/composer.h"
 #include "device/error.h"
+#include "device/fast_precision.h"
 #include "perf/measure.h"
 
 namespace cytra::app {
@@ -67,13 +67,6 @@ Changes values_without(const cli::Run& run, const Profile& profile) {
   return changes;
 }
 
-bool is_of_loader(const std::string& key) {
-  return starts_with(key, "data.") && key != "data.batch_size";
-}
-bool is_of_windows(const std::string& key) {
-  return starts_with(key, "task.inference_args.");
-}
-
 double image_count(const data::Batch& batch) {
   return batch.tensors.empty() ? 1 : static_cast<double>(batch.tensors.begin()->second.size(0));
 }
@@ -104,21 +97,23 @@ TrainConfig with_profile_that_holds(cli::Run& run,
   if (profile.choice.empty() || config.data.get<std::string>("batch_size", "") == "AUTO")
     return config;
   const Changes changes = values_without(run, profile);
-  const auto has = [&](const auto& is_it) {
-    return std::any_of(
-        changes.begin(), changes.end(), [&](const auto& change) { return is_it(change.first); });
-  };
-  const bool trains_otherwise =
-      has([](const auto& key) { return !is_of_loader(key) && !is_of_windows(key); });
-  if (!trains_otherwise && !has(is_of_windows)) return config;
+  bool trains_otherwise = false, validates_otherwise = false;
+  for (const auto& [key, value] : changes) {
+    const bool is_of_windows = starts_with(key, "task.inference_args.");
+    const bool is_of_loader = starts_with(key, "data.") && key != "data.batch_size";
+    validates_otherwise = validates_otherwise || is_of_windows;
+    trains_otherwise = trains_otherwise || !(is_of_windows || is_of_loader);
+  }
+  if (!trains_otherwise && !validates_otherwise) return config;
   cli::Run other;
   TrainConfig plain = with_changes(run, changes, other);
+  plain.trainer.precision = device::precision_on(plain.trainer.precision, device);
   if (plain.data.get<std::string>("batch_size", "") == "AUTO") return config;
   if (!make) make = real_passes(device);
   std::string reason;
   const auto measured = device::if_it_fits([&] {
     for (const bool is_validation : {false, true}) {
-      if (!(is_validation ? has(is_of_windows) : trains_otherwise)) continue;
+      if (!(is_validation ? validates_otherwise : trains_otherwise)) continue;
       const perf::Verdict again = time_both(plain, config, is_validation, device, make);
       if (!perf::holds(again)) reason = again.text() + " here and now";
     }

@@ -140,7 +140,7 @@ int detect(cli::Run run, const TrainConfig& config) {
   show_shares(measured, results);
   if (bound == Bound::data) show_transforms(measured.facts);
   show_operators(measured, results);
-  if (bound == Bound::launch) measured.facts.best_batch_size = trials.best_batch_size({});
+  if (shares.launch >= kBound) measured.facts.best_batch_size = trials.best_batch_size({});
   std::vector<Advice> advice = advise(measured.times, measured.facts);
   constexpr std::size_t kMost = 3;
   advice.resize(std::min(advice.size(), kMost));

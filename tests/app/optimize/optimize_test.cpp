@@ -168,6 +168,19 @@ TEST(Optimize, TheLongestCallbackComesFirst) {
   EXPECT_EQ(advice[1].changes.at(0).first, "callbacks.a");
 }
 
+TEST(Optimize, TheSecondShareIsAdvisedOnToo) {
+  StepTimes times = computing();
+  times.callbacks_s = {{"a", 6}};
+  times.fixed_s = 8;
+  times.wall_s = 20;
+  Facts facts = tuned();
+  facts.best_batch_size = 64;
+  const std::vector<app::Advice> advice = app::advise(times, facts);
+  ASSERT_EQ(advice.size(), 2U);
+  EXPECT_EQ(advice[0].changes.at(0).first, "data.batch_size");
+  EXPECT_EQ(advice[1].changes.at(0).first, "callbacks.a");
+}
+
 TEST(Optimize, ATinyBatchGrows) {
   StepTimes times = computing();
   times.fixed_s = 9;
