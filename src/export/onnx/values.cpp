@@ -29,7 +29,7 @@ constexpr std::pair<const char*, const char*> kUnary[] = {{"relu", "Relu"},
                                                           {"reciprocal", "Reciprocal"},
                                                           {"floor", "Floor"},
                                                           {"hardswish", "HardSwish"}};
-/// Those of two tensors or numbers.
+/// The operators of two tensors or numbers.
 constexpr std::pair<const char*, const char*> kArithmetic[] = {{"add", "Add"},
                                                                {"sub", "Sub"},
                                                                {"mul", "Mul"},
