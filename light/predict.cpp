@@ -203,9 +203,10 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
     const auto class_names = task.get<std::vector<std::string>>("class_names", {});
     Work work{config, by.predictor, result, {}};
     if (!class_names.empty()) {
-      work.class_name = [class_names](int64_t number) {
-        const auto i = static_cast<std::size_t>(number);
-        return number >= 0 && i < class_names.size() ? class_names[i] : std::to_string(number);
+      const int64_t first = task.get<bool>("multilabel", false) ? 0 : 1;  // 0 is the background
+      work.class_name = [class_names, first](int64_t number) {
+        const auto i = static_cast<std::size_t>(number - first);
+        return i < class_names.size() ? class_names[i] : fmt::format("class_{}", number);
       };
     }
     const pipelines::EndOnSignal end_on_signal(tally, [&](int signal) {

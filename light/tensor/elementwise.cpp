@@ -129,12 +129,6 @@ struct Remainder {  // with the sign of the divisor
     return static_cast<T>(rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest);
   }
 };
-struct Pow {
-  template <class T>
-  auto operator()(T a, T b) const {
-    return std::pow(a, b);
-  }
-};
 struct Larger {
   template <class T>
   T operator()(T a, T b) const {
@@ -243,7 +237,6 @@ CYTRA_ARITHMETIC(sub, Sub)
 CYTRA_ARITHMETIC(mul, Mul)
 CYTRA_ARITHMETIC(fmod, Fmod)
 CYTRA_ARITHMETIC(remainder, Remainder)
-CYTRA_ARITHMETIC(pow, Pow)
 CYTRA_ARITHMETIC(clamp_min, Larger)
 CYTRA_ARITHMETIC(clamp_max, Smaller)
 Tensor Tensor::div(const Tensor& b) const {
@@ -274,10 +267,6 @@ Tensor operator-(const Scalar& a, const Tensor& b) {
   const ScalarType type = common_type(b, a);
   return pairs(value_of(a, computed(type)), b, type, Sub());
 }
-Tensor operator/(const Scalar& a, const Tensor& b) {
-  const ScalarType type = real(common_type(b, a));
-  return pairs(value_of(a, computed(type)), b, type, Div());
-}
 Tensor minimum(const Tensor& a, const Tensor& b) {
   return a.clamp_max(b);
 }
@@ -305,7 +294,6 @@ Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scala
 CYTRA_REAL(exp, std::exp(x))
 CYTRA_REAL(log, std::log(x))
 CYTRA_REAL(sqrt, std::sqrt(x))
-CYTRA_REAL(tanh, std::tanh(x))
 CYTRA_REAL(sigmoid, 1 / (1 + std::exp(-x)))
 #define CYTRA_SAME(name, expression)                                      \
   Tensor Tensor::name() const {                                           \
@@ -319,7 +307,6 @@ CYTRA_SAME(abs,
                                                : 0 - x)))
 CYTRA_SAME(neg, -x)
 CYTRA_SAME(square, x* x)
-CYTRA_SAME(relu, (x > decltype(x)(0) ? x : decltype(x)(0)))
 Tensor Tensor::round() const {
   return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::nearbyint(x); })
                              : *this;
@@ -328,19 +315,12 @@ Tensor Tensor::floor() const {
   return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::floor(x); })
                              : *this;
 }
-Tensor Tensor::ceil() const {
-  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::ceil(x); })
-                             : *this;
-}
 Tensor Tensor::trunc() const {
   return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::trunc(x); })
                              : *this;
 }
 Tensor Tensor::isfinite() const {
   return tested(*this, [](auto x) { return std::isfinite(static_cast<double>(x)); });
-}
-Tensor Tensor::isnan() const {
-  return tested(*this, [](auto x) { return x != x; });
 }
 Tensor Tensor::logical_not() const {
   return tested(*this, [](auto x) { return x == decltype(x)(0); });

@@ -84,13 +84,13 @@ bool is_beyond(T x, T best, bool highest) {  // NaN beyond all
   return x != x || (highest ? x > best : x < best);
 }
 
-/// The place of the extreme of each line, the first of equals.
-Tensor extreme_places(const Lines& lines, bool highest) {
+/// The place of the highest value of each line, the first of equals.
+Tensor highest_places(const Lines& lines) {
   return reduced<int64_t>(lines, [&](const auto* x, int64_t n) {
     if (n == 0) throw Error("the extreme of no values");
     int64_t best = 0;
     for (int64_t i = 1; i < n; ++i)
-      if (is_beyond(x[i], x[best], highest)) best = i;
+      if (is_beyond(x[i], x[best], true)) best = i;
     return best;
   });
 }
@@ -187,24 +187,12 @@ Tensor Tensor::amax(IntArrayRef dims, bool keep) const {
 Tensor Tensor::amin(IntArrayRef dims, bool keep) const {
   return extreme(*this, dims, keep, false);
 }
-std::tuple<Tensor, Tensor> Tensor::max(int64_t d, bool keep) const {
-  return {amax({d}, keep), argmax(d, keep)};
-}
-std::tuple<Tensor, Tensor> Tensor::min(int64_t d, bool keep) const {
-  return {amin({d}, keep), extreme_places(lines_of(*this, {d}, keep), false)};
-}
 Tensor Tensor::argmax(std::optional<int64_t> d, bool keep) const {
-  if (d) return extreme_places(lines_of(*this, {*d}, keep), true);
-  return extreme_places(lines_of(*this, {}, keep), true);
+  return highest_places(lines_of(*this, d ? IntArrayRef(*d) : IntArrayRef(), keep));
 }
 
 Tensor Tensor::all() const {
   return reduced<bool>(lines_of(ne(0), {}, false), [](const auto* x, int64_t n) {
-    return std::all_of(x, x + n, [](auto v) { return v != 0; });
-  });
-}
-Tensor Tensor::all(int64_t d, bool keep) const {
-  return reduced<bool>(lines_of(ne(0), {d}, keep), [](const auto* x, int64_t n) {
     return std::all_of(x, x + n, [](auto v) { return v != 0; });
   });
 }

@@ -70,7 +70,7 @@ class Tensor {
   TypeMeta dtype() const { return {view_of().type}; }
   TensorOptions options() const { return view_of().type; }
   Device device() const { return kCPU; }
-  int64_t get_device() const { return -1; }
+  int get_device() const { return -1; }
   bool is_cpu() const { return true; }
   bool is_cuda() const { return false; }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }

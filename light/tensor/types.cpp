@@ -124,9 +124,6 @@ int get_num_threads() {
 void set_num_threads(int count) {
   omp_set_num_threads(count);
 }
-bool in_parallel_region() {
-  return omp_in_parallel() != 0;
-}
 
 std::string get_cpu_capability() {
 #if defined(__x86_64__)

@@ -253,7 +253,6 @@ struct NoGradGuard {
 
 int get_num_threads();
 void set_num_threads(int count);
-bool in_parallel_region();
 std::string get_cpu_capability();
 namespace internal {
 inline void lazy_init_num_threads() {}
