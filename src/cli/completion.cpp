@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/arguments.h"
+#include "config/keys.h"
 
 namespace cytra::cli {
 namespace {
@@ -61,7 +62,7 @@ std::string script(const char* text, const std::string& name) {
 }
 
 /// Adds the keys below a node: "a.b." for a map, "a.b=" for a value.
-void add_keys(const Node& root, const std::string& key, std::vector<std::string>& out) {
+void add_children(const Node& root, const std::string& key, std::vector<std::string>& out) {
   const std::size_t dot = key.rfind('.');
   const std::string parent = dot == std::string::npos ? "" : key.substr(0, dot);
   const Node* node = parent.empty() ? &root : root.find(parent);
@@ -72,12 +73,6 @@ void add_keys(const Node& root, const std::string& key, std::vector<std::string>
   };
   for (const auto& [name, child] : node->map) add(name, child);
   for (std::size_t i = 0; i < node->list.size(); ++i) add(std::to_string(i), node->list[i]);
-}
-
-void add_all_keys(const Node& node, const std::string& path, std::vector<std::string>& out) {
-  if (!path.empty()) out.push_back(path);
-  for (const auto& [name, child] : node.map)
-    add_all_keys(child, path.empty() ? name : path + "." + name, out);
 }
 
 /// The values that may follow a flag; nullopt where the flag takes none.
@@ -92,7 +87,7 @@ std::vector<std::string> flag_values(const std::string& flag, const Node& root) 
   if (const auto found = fixed.find(flag); found != fixed.end()) return found->second;
   std::vector<std::string> keys;
   if (flag == "--explain" || flag == "--package" || flag == "-p" || flag == "--describe")
-    add_all_keys(root, "", keys);
+    config::add_keys(root, "", keys);
   return keys;
 }
 
@@ -171,7 +166,7 @@ std::vector<std::string> completions(const Program& program,
       prefix += rest.substr(0, equals + 1);
       found = values_of(composer, root, rest.substr(0, equals));
     } else {
-      add_keys(root, rest, found);
+      add_children(root, rest, found);
       if (rest.find('.') == std::string::npos) {
         for (const config::Group& group : composer.groups()) {
           if (prefix == "+" && !group.options.empty()) found.push_back(group.name + "=");

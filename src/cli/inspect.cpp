@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "base/table.h"
 #include "config/json.h"
+#include "config/keys.h"
 #include "config/run_config.h"
 #include "config/text/scalar.h"
 
@@ -95,17 +96,6 @@ std::string short_text(const Node& node) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-using Leaves = std::vector<std::pair<std::string, const Node*>>;
-
-void add_leaves(const std::string& key, const Node& node, Leaves& out) {
-  if (!node.is_map() || (node.map.empty() && !key.empty())) {
-    out.emplace_back(key, &node);
-    return;
-  }
-  for (const auto& [name, child] : node.map)
-    add_leaves(key.empty() ? name : key + "." + name, child, out);
-}
-
 }  // namespace
 
 std::string composed_text(const config::Composition& composition, const Arguments& arguments) {
@@ -125,9 +115,9 @@ std::string composed_text(const config::Composition& composition, const Argument
     return arguments.json ? config::to_plain_json(shown) + "\n" : config::to_yaml(shown);
   const Node* part = shown.find(arguments.package);
   if (part == nullptr) {
-    Leaves leaves;
+    config::Leaves leaves;
     std::vector<std::string> keys = shown.keys();
-    add_leaves("", shown, leaves);
+    config::add_leaves("", shown, leaves);
     for (const auto& [key, leaf] : leaves) keys.push_back(key.substr(0, key.rfind('.')));
     throw ConfigError(fmt::format("--package {}: no such key in this configuration.{}",
                                   arguments.package,
@@ -203,9 +193,9 @@ std::string diff_text(const config::Composition& composition,
   const Node ours =
       resolve ? config::job_config(composition.root) : config::without_hydra(composition.root);
   const Node theirs = config::load_run_config(other, resolve);
-  Leaves our_leaves, their_leaves;
-  add_leaves("", ours, our_leaves);
-  add_leaves("", theirs, their_leaves);
+  config::Leaves our_leaves, their_leaves;
+  config::add_leaves("", ours, our_leaves);
+  config::add_leaves("", theirs, their_leaves);
   std::string text;
   std::size_t count = 0;
   const auto add = [&](const std::string& line, const Node& place) {

@@ -80,15 +80,6 @@ void add_parts(const DefaultsNode& node,
   }
 }
 
-/// Adds the dotted keys of a tree, with every key above them.
-void add_keys(const Node& node, const std::string& path, std::vector<std::string>& out) {
-  for (const auto& [key, child] : node.map) {
-    const std::string place = child_path(path, key);
-    out.push_back(place);
-    add_keys(child, place, out);
-  }
-}
-
 }  // namespace
 
 Composer::Composer(std::vector<std::string> folders, std::string job_name)

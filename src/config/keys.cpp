@@ -5,17 +5,24 @@
 #include "base/strings.h"
 
 namespace cytra::config {
-namespace {
 
-void add_paths(const Node& node, const std::string& path, std::vector<std::string>& out) {
-  if (!path.empty()) out.push_back(path);
-  for (const auto& [key, child] : node.map) add_paths(child, child_path(path, key), out);
-  for (std::size_t i = 0; i < node.list.size(); ++i) {
-    add_paths(node.list[i], child_path(path, std::to_string(i)), out);
-  }
+void add_keys(const Node& node,
+              const std::string& path,
+              std::vector<std::string>& out,
+              bool enters_lists) {
+  const auto add = [&](const Node& child, const std::string& key) {
+    out.push_back(child_path(path, key));
+    add_keys(child, child_path(path, key), out, enters_lists);
+  };
+  for (const auto& [key, child] : node.map) add(child, key);
+  for (std::size_t i = 0; enters_lists && i < node.list.size(); ++i)
+    add(node.list[i], std::to_string(i));
 }
 
-}  // namespace
+void add_leaves(const std::string& key, const Node& node, Leaves& out) {
+  if (!node.is_map() || (node.map.empty() && !key.empty())) out.emplace_back(key, &node);
+  for (const auto& [name, child] : node.map) add_leaves(child_path(key, name), child, out);
+}
 
 std::string child_path(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
@@ -25,7 +32,7 @@ std::string nearest_key(const Node& root,
                         const std::string& key,
                         const std::vector<std::string>& groups) {
   std::vector<std::string> paths, words;
-  add_paths(root, "", paths);
+  add_keys(root, "", paths, true);
   const std::size_t dot = key.rfind('.');
   const std::string parent = dot == std::string::npos ? "" : key.substr(0, dot);
   const std::string last = key.substr(dot + 1);

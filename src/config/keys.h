@@ -13,6 +13,18 @@ std::string nearest_key(const Node& root,
                         const std::string& key,
                         const std::vector<std::string>& groups);
 
+/// Adds the dotted keys below `node`, which is at `path`, each before those below it.
+/// `enters_lists`: also "list.0".
+void add_keys(const Node& node,
+              const std::string& path,
+              std::vector<std::string>& out,
+              bool enters_lists = false);
+
+using Leaves = std::vector<std::pair<std::string, const Node*>>;
+/// Adds every scalar, list and empty map at or below `node`, which is at `key`: the values that a
+/// file sets.
+void add_leaves(const std::string& key, const Node& node, Leaves& out);
+
 /// Joins "a.b" and "c" to "a.b.c".
 std::string child_path(const std::string& path, const std::string& key);
 

@@ -11,17 +11,6 @@ bool same_place(const Origin& a, const Origin& b) {
   return a.file == b.file && a.line == b.line && a.column == b.column;
 }
 
-using Leaves = std::vector<std::pair<std::string, const Node*>>;
-
-/// Adds every scalar, list and empty map at or below `node`: the values that a file sets.
-void add_leaves(const std::string& key, const Node& node, Leaves& out) {
-  if (!node.is_map() || node.map.empty()) {
-    out.emplace_back(key, &node);
-    return;
-  }
-  for (const auto& [name, child] : node.map) add_leaves(key + "." + name, child, out);
-}
-
 }  // namespace
 
 std::vector<Change> Composer::explain(const std::string& primary,
