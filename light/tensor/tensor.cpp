@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
-#include <random>
 
 #include "walk.h"
 
@@ -155,9 +154,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
 }
 
 Tensor full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options) {
-  TensorOptions as = options;
-  if (!as.has_type) as = value.type == kDouble ? kFloat : kFloat;
-  const Tensor made = empty(sizes, as);
+  const Tensor made = empty(sizes, options);
   made.fill_(value);
   return made;
 }
@@ -174,15 +171,6 @@ Tensor eye(int64_t n, const TensorOptions& options) {
   const Tensor made = zeros({n, n}, options);
   made.as_strided({n}, {n + 1}, 0).fill_(1);
   return made;
-}
-
-Tensor rand(IntArrayRef sizes, const TensorOptions& options) {
-  const Tensor made = empty(sizes, kFloat);
-  std::mt19937 random;
-  float* to = made.mutable_data_ptr<float>();
-  for (int64_t i = 0; i < made.numel(); ++i)
-    to[i] = static_cast<float>(random() >> 8) * (1.F / (1 << 24));
-  return made.to(options);
 }
 
 Tensor Tensor::as_strided(Sizes sizes, Sizes strides, int64_t offset) const {
@@ -289,11 +277,6 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
 
 Tensor Tensor::squeeze(int64_t d) const {
   return dim() == 0 || size(d) != 1 ? *this : select(d, 0);
-}
-Tensor Tensor::squeeze() const {
-  Tensor result = *this;
-  for (int64_t d = dim() - 1; d >= 0; --d) result = result.squeeze(d);
-  return result;
 }
 
 Tensor Tensor::unsqueeze(int64_t d) const {
