@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/serve/http/json_body.h"
 #include "app/serve/http/request_progress.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -66,6 +67,16 @@ void check_wanted(bool is_abandoned) {
 }
 
 }  // namespace
+
+ResultWish wish_in(const Json& parameters) {
+  constexpr const char* kShare = "a number from 0 to 1";
+  ResultWish wish;
+  wish.head = json_member_or<std::string>(parameters, "head", "a text", "");
+  if (!parameters.contains("threshold")) return wish;
+  wish.threshold = json_member<double>(parameters, "threshold", kShare);
+  if (!(*wish.threshold >= 0 && *wish.threshold <= 1)) throw_member("threshold", kShare, false);
+  return wish;
+}
 
 class ServedModel::Job final : public pipelines::BatchRequest,
                                public std::enable_shared_from_this<Job> {

@@ -22,6 +22,8 @@ struct ResultWish {
   std::string head, form;
   std::optional<double> threshold;
 };
+/// The members `head` and `threshold` of an object. Throws: HttpError.
+ResultWish wish_in(const Json& parameters);
 
 /// A predictor with what its results need.
 struct PreparedModel {
