@@ -16,7 +16,7 @@ function(cytra_pch target)
     return()
   endif()
   if(NOT TARGET cytra_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "// Owner of the precompiled header.\n")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/pch.cpp CONTENT "// Owner of the precompiled header.\n")  # new only where it differs
     add_library(cytra_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cpp)
     target_link_libraries(cytra_pch PRIVATE cytra_flags cytra_torch)
     target_precompile_headers(cytra_pch PRIVATE <torch/nn/module.h> <torch/types.h> <fmt/format.h>

@@ -68,26 +68,6 @@ inline bool is_dispatch_enabled() {
 }
 }  // namespace tracer::impl
 
-enum class RecordScope { FUNCTION, BACKWARD_FUNCTION, USER_SCOPE };
-struct RecordFunction {
-  explicit RecordFunction(RecordScope) {}
-  bool isActive() const { return false; }
-  void before(const char*) {}
-  const char* name() const { return ""; }
-};
-struct ObserverContext {
-  virtual ~ObserverContext() = default;
-};
-struct RecordFunctionCallback {
-  template <class Begin, class End>
-  RecordFunctionCallback(Begin, End) {}
-  void scopes(std::initializer_list<RecordScope>) {}
-};
-inline uint64_t addThreadLocalCallback(const RecordFunctionCallback&) {
-  return 0;
-}
-inline void removeCallback(uint64_t) {}
-
 inline void manual_seed(uint64_t) {}
 inline Tensor dropout(const Tensor& x, double, bool) {
   return x;
@@ -104,17 +84,3 @@ class Module {
   bool is_training() const { return false; }
 };
 }  // namespace torch::nn
-
-namespace torch::profiler::impl {
-struct ProfilerStubs {
-  bool enabled() const { return false; }
-  void rangePush(const char*) const {}
-  void rangePop() const {}
-};
-inline const ProfilerStubs* cudaStubs() {
-  static const ProfilerStubs none;
-  return &none;
-}
-}  // namespace torch::profiler::impl
-
-inline int FLAGS_caffe2_log_level = 0;  // torch's own log

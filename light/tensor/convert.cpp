@@ -43,9 +43,7 @@ const Tensor& Tensor::fill_(const Scalar& value) const {
 }
 
 Tensor Tensor::clone(MemoryFormat /*format*/) const {
-  Tensor made = empty(sizes(), options());
-  made.copy_(*this);
-  return made;
+  return empty(sizes(), options()).copy_(*this);
 }
 Tensor Tensor::contiguous(MemoryFormat format) const {
   if (is_contiguous(format)) return *this;
@@ -71,10 +69,7 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<Memo
   return made.as_strided(sizes.vec(), strides, 0);
 }
 Tensor Tensor::to(ScalarType type, bool /*non_blocking*/, bool copy) const {
-  if (type == scalar_type()) return copy ? clone() : *this;
-  Tensor made = empty(sizes(), type);
-  made.copy_(*this);
-  return made;
+  return type == scalar_type() && !copy ? *this : empty(sizes(), type).copy_(*this);
 }
 
 Tensor Tensor::flip(IntArrayRef dims) const {

@@ -1,5 +1,6 @@
 // Operations on each element by itself, and on pairs.
 #include <cmath>
+#include <functional>
 
 #include "walk.h"
 
@@ -82,37 +83,6 @@ Tensor tested(const Tensor& a, const F& f) {
   return made;
 }
 
-struct Add {
-  template <class T>
-  auto operator()(T a, T b) const {
-    return a + b;
-  }
-};
-struct Sub {
-  template <class T>
-  auto operator()(T a, T b) const {
-    return a - b;
-  }
-};
-struct Mul {
-  template <class T>
-  auto operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return a && b;
-    else
-      return a * b;
-  }
-};
-struct Div {
-  template <class T>
-  auto operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return a / b;
-    else
-      return static_cast<T>(
-          a / (b == 0 ? T(1) : b));  // not reached: whole numbers are divided as real ones
-  }
-};
 struct Fmod {
   template <class T>
   T operator()(T a, T b) const {
@@ -145,54 +115,6 @@ struct Smaller {
       return std::isnan(a) || !(b < a || std::isnan(b)) ? a : b;
     else
       return std::min(a, b);
-  }
-};
-struct Equal {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a == b;
-  }
-};
-struct Unequal {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a != b;
-  }
-};
-struct Less {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a <= b;
-  }
-};
-struct And {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a != T(0) && b != T(0);
-  }
-};
-struct Or {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a != T(0) || b != T(0);
-  }
-};
-struct Greater {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a > b;
-  }
-};
-struct GreaterEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a >= b;
   }
 };
 
@@ -232,19 +154,19 @@ ScalarType common_type(const Tensor& a, const Scalar& b) {
     const ScalarType type = common_type(*this, b);               \
     return pairs(*this, value_of(b, computed(type)), type, F()); \
   }
-CYTRA_ARITHMETIC(add, Add)
-CYTRA_ARITHMETIC(sub, Sub)
-CYTRA_ARITHMETIC(mul, Mul)
+CYTRA_ARITHMETIC(add, std::plus<>)
+CYTRA_ARITHMETIC(sub, std::minus<>)
+CYTRA_ARITHMETIC(mul, std::multiplies<>)
 CYTRA_ARITHMETIC(fmod, Fmod)
 CYTRA_ARITHMETIC(remainder, Remainder)
 CYTRA_ARITHMETIC(clamp_min, Larger)
 CYTRA_ARITHMETIC(clamp_max, Smaller)
 Tensor Tensor::div(const Tensor& b) const {
-  return pairs(*this, b, real(common_type(*this, b)), Div());
+  return pairs(*this, b, real(common_type(*this, b)), std::divides<>());
 }
 Tensor Tensor::div(const Scalar& b) const {
   const ScalarType type = real(common_type(*this, b));
-  return pairs(*this, value_of(b, computed(type)), type, Div());
+  return pairs(*this, value_of(b, computed(type)), type, std::divides<>());
 }
 #define CYTRA_COMPARISON(name, F)                                   \
   Tensor Tensor::name(const Tensor& b) const {                      \
@@ -254,18 +176,18 @@ Tensor Tensor::div(const Scalar& b) const {
     const ScalarType type = common_type(*this, b);                  \
     return compared(*this, value_of(b, computed(type)), type, F()); \
   }
-CYTRA_COMPARISON(eq, Equal)
-CYTRA_COMPARISON(ne, Unequal)
-CYTRA_COMPARISON(lt, Less)
-CYTRA_COMPARISON(le, LessEqual)
-CYTRA_COMPARISON(gt, Greater)
-CYTRA_COMPARISON(ge, GreaterEqual)
-CYTRA_COMPARISON(logical_and, And)
-CYTRA_COMPARISON(logical_or, Or)
+CYTRA_COMPARISON(eq, std::equal_to<>)
+CYTRA_COMPARISON(ne, std::not_equal_to<>)
+CYTRA_COMPARISON(lt, std::less<>)
+CYTRA_COMPARISON(le, std::less_equal<>)
+CYTRA_COMPARISON(gt, std::greater<>)
+CYTRA_COMPARISON(ge, std::greater_equal<>)
+CYTRA_COMPARISON(logical_and, std::logical_and<>)
+CYTRA_COMPARISON(logical_or, std::logical_or<>)
 
 Tensor operator-(const Scalar& a, const Tensor& b) {
   const ScalarType type = common_type(b, a);
-  return pairs(value_of(a, computed(type)), b, type, Sub());
+  return pairs(value_of(a, computed(type)), b, type, std::minus<>());
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
   return a.clamp_max(b);
@@ -307,18 +229,14 @@ CYTRA_SAME(abs,
                                                : 0 - x)))
 CYTRA_SAME(neg, -x)
 CYTRA_SAME(square, x* x)
-Tensor Tensor::round() const {
-  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::nearbyint(x); })
-                             : *this;
-}
-Tensor Tensor::floor() const {
-  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::floor(x); })
-                             : *this;
-}
-Tensor Tensor::trunc() const {
-  return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return std::trunc(x); })
-                             : *this;
-}
+#define CYTRA_ROUNDED(name, function)                                                           \
+  Tensor Tensor::name() const {                                                                 \
+    return is_floating_point() ? each(*this, scalar_type(), [](auto x) { return function(x); }) \
+                               : *this;                                                         \
+  }
+CYTRA_ROUNDED(round, std::nearbyint)
+CYTRA_ROUNDED(floor, std::floor)
+CYTRA_ROUNDED(trunc, std::trunc)
 Tensor Tensor::isfinite() const {
   return tested(*this, [](auto x) { return std::isfinite(static_cast<double>(x)); });
 }
@@ -357,9 +275,6 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 }
 Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
   return where(condition, a, value_of(b, common_type(a, b)));
-}
-Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
-  return where(condition, value_of(a, common_type(b, a)), b);
 }
 Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
   const ScalarType type =

@@ -74,6 +74,11 @@ auto sum_line(const T* from, int64_t length, const Term& term) {
   return std::accumulate(parts.begin(), parts.end(), Sum());
 }
 
+template <class T>
+double sum_of(const T* from, int64_t length) {
+  return sum_line(from, length, [](T v) { return static_cast<double>(v); });
+}
+
 Tensor computed(const Tensor& x) {
   return isReducedFloatingType(x.scalar_type()) ? x.to(kFloat) : x;
 }
@@ -84,16 +89,6 @@ bool is_beyond(T x, T best, bool highest) {  // NaN beyond all
   return x != x || (highest ? x > best : x < best);
 }
 
-/// The place of the highest value of each line, the first of equals.
-Tensor highest_places(const Lines& lines) {
-  return reduced<int64_t>(lines, [&](const auto* x, int64_t n) {
-    if (n == 0) throw Error("the extreme of no values");
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; ++i)
-      if (is_beyond(x[i], x[best], true)) best = i;
-    return best;
-  });
-}
 Tensor extreme(const Tensor& x, IntArrayRef dims, bool keep, bool highest) {
   const Lines lines = lines_of(x, dims, keep);
   const Tensor made = empty(lines.shape, x.options());
@@ -129,34 +124,27 @@ Tensor Tensor::sum(IntArrayRef dims, bool keep, std::optional<ScalarType> type) 
                             })
         .to(as);
   }
-  return reduced<double>(lines,
-                         [](const auto* from, int64_t n) {
-                           return sum_line(from, n, [](auto v) { return static_cast<double>(v); });
-                         })
-      .to(as);
+  return reduced<double>(lines, [](const auto* from, int64_t n) { return sum_of(from, n); }).to(as);
 }
 
 Tensor Tensor::mean(IntArrayRef dims, bool keep, std::optional<ScalarType> type) const {
-  return reduced<double>(lines_of(computed(*this), dims, keep),
-                         [](const auto* from, int64_t n) {
-                           return sum_line(from, n, [](auto v) { return static_cast<double>(v); }) /
-                                  static_cast<double>(n);
-                         })
+  return reduced<double>(
+             lines_of(computed(*this), dims, keep),
+             [](const auto* from, int64_t n) { return sum_of(from, n) / static_cast<double>(n); })
       .to(type.value_or(scalar_type()));
 }
 
 Tensor Tensor::std(IntArrayRef dims, bool unbiased, bool keep) const {
-  return reduced<double>(
-             lines_of(computed(*this), dims, keep),
-             [&](const auto* from, int64_t n) {
-               const double count = static_cast<double>(n);
-               const double mean =
-                   sum_line(from, n, [](auto v) { return static_cast<double>(v); }) / count;
-               const double squares = sum_line(from, n, [&](auto v) {
-                 return (static_cast<double>(v) - mean) * (static_cast<double>(v) - mean);
-               });
-               return std::sqrt(squares / (unbiased ? count - 1 : count));
-             })
+  return reduced<double>(lines_of(computed(*this), dims, keep),
+                         [&](const auto* from, int64_t n) {
+                           const double count = static_cast<double>(n);
+                           const double mean = sum_of(from, n) / count;
+                           const double squares = sum_line(from, n, [&](auto v) {
+                             return (static_cast<double>(v) - mean) *
+                                    (static_cast<double>(v) - mean);
+                           });
+                           return std::sqrt(squares / (unbiased ? count - 1 : count));
+                         })
       .to(scalar_type());
 }
 
@@ -188,17 +176,19 @@ Tensor Tensor::amin(IntArrayRef dims, bool keep) const {
   return extreme(*this, dims, keep, false);
 }
 Tensor Tensor::argmax(std::optional<int64_t> d, bool keep) const {
-  return highest_places(lines_of(*this, d ? IntArrayRef(*d) : IntArrayRef(), keep));
+  return reduced<int64_t>(lines_of(*this, d ? IntArrayRef(*d) : IntArrayRef(), keep),
+                          [](const auto* x, int64_t n) {
+                            if (n == 0) throw Error("the extreme of no values");
+                            int64_t best = 0;
+                            for (int64_t i = 1; i < n; ++i)
+                              if (is_beyond(x[i], x[best], true)) best = i;
+                            return best;
+                          });
 }
 
 Tensor Tensor::all() const {
   return reduced<bool>(lines_of(ne(0), {}, false), [](const auto* x, int64_t n) {
     return std::all_of(x, x + n, [](auto v) { return v != 0; });
-  });
-}
-Tensor Tensor::any() const {
-  return reduced<bool>(lines_of(ne(0), {}, false), [](const auto* x, int64_t n) {
-    return std::any_of(x, x + n, [](auto v) { return v != 0; });
   });
 }
 Tensor Tensor::any(int64_t d, bool keep) const {

@@ -128,14 +128,6 @@ Tensor resized(const Tensor& x, IntArrayRef size, const Of& of) {
   }
   return result;
 }
-Tensor linear(const Tensor& x, IntArrayRef size, bool align_corners) {
-  return resized(x, size, [&](int64_t in, int64_t out) {
-    return linear_taps(x.scalar_type(), in, out, align_corners);
-  });
-}
-Tensor nearest(const Tensor& x, IntArrayRef size, float offset) {
-  return resized(x, size, [&](int64_t in, int64_t out) { return nearest_taps(in, out, offset); });
-}
 
 /// Brings a place into the image. Source: torch's grid_sampler_compute_source_index().
 template <class T>
@@ -151,29 +143,16 @@ T within(T place, T size, int64_t padding, bool align_corners) {
 
 }  // namespace
 
-Tensor adaptive_avg_pool2d(const Tensor& x, IntArrayRef size) {
+Tensor mean_resized(const Tensor& x, IntArrayRef size) {
   return resized(x, size, area_taps);
 }
-Tensor adaptive_avg_pool3d(const Tensor& x, IntArrayRef size) {
-  return resized(x, size, area_taps);
+Tensor nearest_resized(const Tensor& x, IntArrayRef size, float offset) {
+  return resized(x, size, [&](int64_t in, int64_t out) { return nearest_taps(in, out, offset); });
 }
-Tensor upsample_nearest2d(const Tensor& x, IntArrayRef size) {
-  return nearest(x, size, 0);
-}
-Tensor upsample_nearest3d(const Tensor& x, IntArrayRef size) {
-  return nearest(x, size, 0);
-}
-Tensor _upsample_nearest_exact2d(const Tensor& x, IntArrayRef size) {
-  return nearest(x, size, 0.5F);
-}
-Tensor _upsample_nearest_exact3d(const Tensor& x, IntArrayRef size) {
-  return nearest(x, size, 0.5F);
-}
-Tensor upsample_bilinear2d(const Tensor& x, IntArrayRef size, bool align_corners) {
-  return linear(x, size, align_corners);
-}
-Tensor upsample_trilinear3d(const Tensor& x, IntArrayRef size, bool align_corners) {
-  return linear(x, size, align_corners);
+Tensor linear_resized(const Tensor& x, IntArrayRef size, bool align_corners) {
+  return resized(x, size, [&](int64_t in, int64_t out) {
+    return linear_taps(x.scalar_type(), in, out, align_corners);
+  });
 }
 Tensor upsample_bicubic2d(const Tensor& x, IntArrayRef size, bool align_corners) {
   return resized(x, size, [&](int64_t in, int64_t out) {

@@ -154,9 +154,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
 }
 
 Tensor full(IntArrayRef sizes, const Scalar& value, const TensorOptions& options) {
-  TensorOptions as = options;
-  if (!as.has_type) as = value.type == kDouble ? kFloat : kFloat;
-  const Tensor made = empty(sizes, as);
+  const Tensor made = empty(sizes, options);
   made.fill_(value);
   return made;
 }

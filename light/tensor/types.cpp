@@ -1,5 +1,3 @@
-#include "types.h"
-
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -8,60 +6,30 @@
 
 #include <omp.h>
 
+#include "walk.h"
+
 namespace c10 {
 
 const char* toString(ScalarType type) {
-  switch (type) {
-    case kByte:
-      return "Byte";
-    case kChar:
-      return "Char";
-    case kShort:
-      return "Short";
-    case kInt:
-      return "Int";
-    case kLong:
-      return "Long";
-    case kHalf:
-      return "Half";
-    case kFloat:
-      return "Float";
-    case kDouble:
-      return "Double";
-    case kBool:
-      return "Bool";
-    case kBFloat16:
-      return "BFloat16";
-    case kUInt16:
-      return "UInt16";
-    case kUInt32:
-      return "UInt32";
-    default:
-      return "Undefined";
-  }
+  constexpr std::pair<ScalarType, const char*> kNames[] = {{kByte, "Byte"},
+                                                           {kChar, "Char"},
+                                                           {kShort, "Short"},
+                                                           {kInt, "Int"},
+                                                           {kLong, "Long"},
+                                                           {kHalf, "Half"},
+                                                           {kFloat, "Float"},
+                                                           {kDouble, "Double"},
+                                                           {kBool, "Bool"},
+                                                           {kBFloat16, "BFloat16"},
+                                                           {kUInt16, "UInt16"},
+                                                           {kUInt32, "UInt32"}};
+  for (const auto& [own, name] : kNames)
+    if (own == type) return name;
+  return "Undefined";
 }
 
 int64_t elementSize(ScalarType type) {
-  switch (type) {
-    case kByte:
-    case kChar:
-    case kBool:
-      return 1;
-    case kShort:
-    case kUInt16:
-    case kHalf:
-    case kBFloat16:
-      return 2;
-    case kInt:
-    case kUInt32:
-    case kFloat:
-      return 4;
-    case kLong:
-    case kDouble:
-      return 8;
-    default:
-      throw Error("an undefined type");
-  }
+  return at::with_any_type(type, [](auto value) { return static_cast<int64_t>(sizeof value); });
 }
 
 BFloat16::BFloat16(float value) {

@@ -144,21 +144,6 @@ class ArrayRef {
   friend bool operator==(ArrayRef a, ArrayRef b) {
     return a.equals(b);
   }
-  friend bool operator!=(ArrayRef a, ArrayRef b) {
-    return !a.equals(b);
-  }
-  friend bool operator==(const std::vector<T>& a, ArrayRef b) {
-    return b.equals(a);
-  }
-  friend bool operator!=(const std::vector<T>& a, ArrayRef b) {
-    return !b.equals(a);
-  }
-  friend bool operator==(ArrayRef a, const std::vector<T>& b) {
-    return a.equals(b);
-  }
-  friend bool operator!=(ArrayRef a, const std::vector<T>& b) {
-    return !a.equals(b);
-  }
 
  private:
   const T* data_ = nullptr;

@@ -88,25 +88,9 @@ bool next_element(std::string_view text, std::size_t& at, XmlElement& element) {
 }
 
 std::string xml_escape(std::string_view text) {
-  std::string escaped;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
-    }
-  }
+  std::string escaped = escaped_html(text);
+  for (char& letter : escaped)
+    if (static_cast<unsigned char>(letter) < 0x20) letter = ' ';
   return escaped;
 }
 

@@ -206,13 +206,10 @@ void label_infer(ServeState& state,
   } else {
     file.path = datastore_of(state).image(image);
   }
-  AskedResult asked;
-  asked.head = json_member_or<std::string>(params, "head", "a text", "");
-  if (params.contains("threshold"))
-    asked.threshold = json_member<double>(params, "threshold", "a number from 0 to 1");
   const Json told{{"model", model.name()}, {"label_names", label_values(model)}};
-  model.submit(
-      asked, std::make_unique<LabelWork>(std::move(file), state.folders, output, told), exchange);
+  model.submit(asked_result_in(params),
+               std::make_unique<LabelWork>(std::move(file), state.folders, output, told),
+               exchange);
 }
 
 HttpResponse label_datastore(ServeState& state, HttpExchange& exchange) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/serve/http/json_body.h"
 #include "app/serve/http/request_progress.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -66,6 +67,16 @@ void check_wanted(bool is_abandoned) {
 }
 
 }  // namespace
+
+AskedResult asked_result_in(const Json& parameters) {
+  constexpr const char* kShare = "a number from 0 to 1";
+  AskedResult asked;
+  asked.head = json_member_or<std::string>(parameters, "head", "a text", "");
+  if (!parameters.contains("threshold")) return asked;
+  asked.threshold = json_member<double>(parameters, "threshold", kShare);
+  if (!(*asked.threshold >= 0 && *asked.threshold <= 1)) throw_member("threshold", kShare, false);
+  return asked;
+}
 
 class ServedModel::Job final : public pipelines::BatchRequest,
                                public std::enable_shared_from_this<Job> {

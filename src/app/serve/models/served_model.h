@@ -22,6 +22,8 @@ struct AskedResult {
   std::string head, form;
   std::optional<double> threshold;
 };
+/// The members `head` and `threshold` of an object. Throws: HttpError.
+AskedResult asked_result_in(const Json& parameters);
 
 /// A predictor with what its results need.
 struct PreparedModel {

@@ -43,11 +43,8 @@ at::Tensor coloured_numbers(const at::Tensor& numbers) {
 int64_t plane_in(const inference::ModelInput& image, int64_t plane) {
   if (plane < 0) return image.shape[1] / 2;
   if (plane < image.shape[1]) return plane;
-  throw HttpError(400,
-
-                  "plane={}: the image has {} planes, expected a number below",
-                  plane,
-                  image.shape[1]);
+  throw HttpError(
+      400, "plane={}: the image has {} planes, expected a number below", plane, image.shape[1]);
 }
 
 /// Keeps each step-th column, and none of the memory that the others are in.

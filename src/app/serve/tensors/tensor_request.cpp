@@ -335,12 +335,7 @@ void predict_tensors(ServedModel& model,
     if (!meant.empty() && meant != name)
       throw HttpError(400, printable(name, 40) + ": unknown parameter." + suggestion(name, known));
   }
-  AskedResult asked;
-  asked.head = json_member_or<std::string>(parameters, "head", "a text", "");
-  if (parameters.contains("threshold"))
-    asked.threshold = json_member<double>(parameters, "threshold", "a number from 0 to 1");
-  if (asked.threshold && !(*asked.threshold >= 0 && *asked.threshold <= 1))
-    throw HttpError(400, "threshold: expected a number from 0 to 1");
+  AskedResult asked = asked_result_in(parameters);
   const bool has_transforms = json_member_or<bool>(parameters, "transforms", "true or false", true);
   if (parameters.contains("timeout")) {
     const auto microseconds = json_member<double>(parameters, "timeout", "microseconds");
@@ -353,11 +348,8 @@ void predict_tensors(ServedModel& model,
   const std::vector<OutputTensor> outputs = outputs_of(body, forms.front());
   for (const OutputTensor& output : outputs) {
     if (std::find(forms.begin(), forms.end(), output.name) == forms.end())
-      throw HttpError(400,
-
-                      "outputs: {}: expected one of {}",
-                      printable(output.name, 40),
-                      join(forms, ", "));
+      throw HttpError(
+          400, "outputs: {}: expected one of {}", printable(output.name, 40), join(forms, ", "));
   }
   InputTensor input = input_of(body, std::move(binary), regions, windowed.image_dims());
   const int64_t images = input.count;
