@@ -39,8 +39,8 @@ struct SharedMemory : ::testing::Test {
     return refusal_of([&] { regions.add(name, {key, offset, bytes}); });
   }
   ClientMemory memory{64};
-  HttpRoom room{2, 100};
-  SharedRegions regions{room};
+  RequestBudget budget{2, 100};
+  SharedRegions regions{budget};
 };
 
 TEST_F(SharedMemory, PassesBytesThroughARegion) {
@@ -105,15 +105,15 @@ TEST_F(SharedMemory, EndsWhereItEnds) {
   EXPECT_EQ(refusal_of([&] { regions.read("a", 0, 9); }), "400 a: the region became smaller");
 }
 
-TEST_F(SharedMemory, TakesRoomWhileItsBytesAreHeld) {
+TEST_F(SharedMemory, TakesBudgetWhileItsBytesAreHeld) {
   ASSERT_EQ(add("a", memory.key, 0, 64), "");
   auto content = regions.read("a", 0, 64);
-  EXPECT_EQ(room.bytes(), 64);
-  EXPECT_EQ(room.requests(), 0) << "the request has its place";
+  EXPECT_EQ(budget.bytes(), 64);
+  EXPECT_EQ(budget.requests(), 0) << "the request has its share";
   EXPECT_EQ(refusal_of([&] { regions.read("a", 0, 37); }).substr(0, 3), "503");
   EXPECT_EQ(refusal_of([&] { regions.count(101); }).substr(0, 3), "413");
   content = {};
-  EXPECT_EQ(room.bytes(), 0);
+  EXPECT_EQ(budget.bytes(), 0);
   EXPECT_EQ(refusal_of([&] { regions.read("a", 0, 37); }), "");
 }
 
