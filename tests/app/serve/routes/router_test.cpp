@@ -156,7 +156,7 @@ TEST(Router, AdmitsWhatThereIsRoomFor) {
   HttpHead work = head_of_request("POST", "/predict");
   work.length = 600'000;
   auto first = server.router.admit(work);
-  EXPECT_EQ(server.state.room.bytes(), 600'000);
+  EXPECT_EQ(server.state.budget.bytes(), 600'000);
   EXPECT_EQ(server.ask(work).status, 503) << "of 1 MB";
   work.length = 0;
   const auto second = server.router.admit(work);
