@@ -20,7 +20,8 @@ int main(int argc, char** argv) try {
   config.checkpoint.ckpt_path = {argv[1]};
   const inference::Subject subject =
       inference::load_subject(config, device::choose_device("auto"), {});
-  if (subject.finds_boxes()) throw ConfigError("this model finds boxes; expected one of masks");
+  if (subject.result() != inference::Subject::Result::images)
+    throw ConfigError("this model finds boxes or numbers; expected one of masks");
   const inference::Predictor predictor =
       inference::predictors_of(subject, config, {}, {}).front().predictor;
   const inference::ResultOptions options{inference::result_steps(predictor, {})};
@@ -35,7 +36,8 @@ int main(int argc, char** argv) try {
   for (const data::Sample& sample : pipelines::list_inputs(
            data, {key}, left_out, pipelines::wants_of(predictor, config.inference_args))) {
     try {
-      const pipelines::Frames frames = pipelines::frames_of(sample, predictor);
+      const pipelines::Frames frames =
+          pipelines::frames_of(sample, key, pipelines::parts_to_take(predictor));
       for (std::size_t i = 0; i < frames.size(); ++i) {
         const data::Source source = frames[i].sources.at(key);
         inference::OutputPlace place;
