@@ -47,9 +47,9 @@ grep -qF '"out of time"' "$scratch/gpu.json"
 rm "$scratch/bin/timeout"
 program "$scratch/made up/tests/test_cuda" 'exit 0'
 expect 0 'tests                passed' "$check" "$scratch/made up" "$scratch/gpu.json"
-expect 0 '| training_3d step | 1.25 ms |' python3 -B "$root/benchmarks/run.py" gpu --from "$scratch/gpu.json" \
-  --docs "$scratch/page.md" --write
-grep -qF 'Made Up GPU' "$scratch/page.md"
+expect 0 '"measurement": "training_3d: training_3d step", "ours": {"fp32": 1.25}' python3 -B "$root/benchmarks/run.py" gpu --from "$scratch/gpu.json" \
+  --docs "$scratch/figures.json" --write
+grep -qF 'Made Up GPU' "$scratch/figures.json"
 echo '{}' >"$scratch/gpu.json"
 expect 1 'is not a report' python3 -B "$root/benchmarks/run.py" gpu --from "$scratch/gpu.json"
 expect 2 'go together' python3 -B "$root/benchmarks/run.py" gpu
