@@ -37,5 +37,6 @@ list(GET openvino_libraries 0 library)
 set(openvino_runtime ${library})
 get_filename_component(openvino_libs ${library} DIRECTORY)
 set_property(TARGET cytra_openvino APPEND PROPERTY INSTALL_RPATH ${openvino_libs})  # in .venv, too
+cytra_unity(cytra_openvino)
 cytra_pch(cytra_openvino)
 list(APPEND CYTRA_MODULES cytra_openvino)

@@ -113,7 +113,7 @@ Value extreme(const std::vector<Value>& arguments, const char* order) {
       items, [&](const Value& a, const Value& b) { return calculate(order, a, b).boolean; });
 }
 
-const std::vector<std::string> functions = {"float", "int", "len", "max", "min", "str"};
+const std::vector<std::string> expression_functions = {"float", "int", "len", "max", "min", "str"};
 
 Value call_function(const std::string& name, const std::vector<Value>& arguments) {
   if (name == "min" || name == "max") return extreme(arguments, name == "min" ? "<" : ">");
@@ -374,7 +374,7 @@ class Expression {
   }
 
   Value call(const std::string& name, std::size_t at) {
-    const std::string near = nearest(name, functions);
+    const std::string near = nearest(name, expression_functions);
     if (near != name)
       refuse(at, "function " + quote(name) + (near.empty() ? "" : " (rather " + near + ")"));
     return compute(at, [&, values = items(")")] { return call_function(name, values); });

@@ -137,7 +137,7 @@ ov::CompiledModel load_cached(const CacheFile& cached, ov::element::Type element
 }
 
 /// Removes the files that were not used for the longest time.
-void trim(const std::string& folder) {
+void drop_oldest(const std::string& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   int64_t bytes = 0;
   std::error_code error;
@@ -170,7 +170,7 @@ void keep(const CacheFile& cached, ov::CompiledModel& compiled) {
     file.write(cached.line + " " + io::fingerprint(blob) + "\n");
     file.write(blob);
     file.commit(/*durable=*/false);
-    trim(folder);
+    drop_oldest(folder);
   } catch (const std::exception& error) {
     log::debug("{}: the compiled model is not kept: {}", cached.path, error.what());
   }

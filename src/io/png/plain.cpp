@@ -12,12 +12,12 @@
 namespace cytra::io {
 namespace {
 
-const unsigned char* bytes_of(std::string_view text) {
+const unsigned char* as_bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
 uint32_t big_endian(std::string_view four) {
-  const unsigned char* b = bytes_of(four);
+  const unsigned char* b = as_bytes(four);
   return uint32_t{b[0]} << 24 | uint32_t{b[1]} << 16 | uint32_t{b[2]} << 8 | uint32_t{b[3]};
 }
 
@@ -32,7 +32,7 @@ std::vector<std::string_view> packed_pixels(std::string_view file) {
     const std::size_t length = big_endian(rest);
     if (length > rest.size() - kAround) return {};
     const std::string_view name = rest.substr(4, 4), data = rest.substr(8, length);
-    if (crc32_gzip_refl(0, bytes_of(name), length + 4) != big_endian(rest.substr(8 + length)))
+    if (crc32_gzip_refl(0, as_bytes(name), length + 4) != big_endian(rest.substr(8 + length)))
       return {};
     if (name == "IEND") return parts;
     const bool may_be_left_out = (name[0] & 0x20) != 0;
@@ -65,7 +65,7 @@ class Inflated {
       if (state_->avail_out < missing) continue;
       if (state_->avail_in > 0 || next_ == parts_.size()) return false;
       const std::string_view part = parts_[next_++];
-      state_->next_in = const_cast<unsigned char*>(bytes_of(part));  // only read
+      state_->next_in = const_cast<unsigned char*>(as_bytes(part));  // only read
       state_->avail_in = static_cast<uint32_t>(part.size());
     }
     return true;
