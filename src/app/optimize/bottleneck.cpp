@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "app/optimize/settings.h"
+
 namespace cytra::app {
 namespace {
 
@@ -33,9 +35,14 @@ void add(Advices& advice, const std::string& key, Node value, std::string note =
   advice.push_back({{{key, std::move(value)}}, std::move(note)});
 }
 
+/// Advises the value that a search tries first.
+void add_first(Advices& advice, const Facts& facts, const std::string& key, std::string note = "") {
+  const std::vector<Node> others = others_of(key, facts);
+  if (!others.empty()) add(advice, key, others.front(), std::move(note));
+}
+
 void advise_loading(const Facts& facts, Advices& advice) {
-  if (facts.num_workers < facts.cores)
-    add(advice, "data.num_workers", Node::make_integer(facts.cores));
+  if (facts.num_workers < facts.cores) add_first(advice, facts, key::kWorkers);
   const double all_gb = 1.1e-9 * facts.kept_bytes * static_cast<double>(facts.images);
   if (facts.miss_share > 0 && all_gb > facts.ram_cache_gb && all_gb < facts.free_gb / 2) {
     add(advice,
@@ -79,15 +86,13 @@ void advise_host(const StepTimes& times, const Facts& facts, Advices& advice) {
 
 /// Advises on what a batch of any size takes: more images in one, and less to do for each.
 void advise_launches(const Facts& facts, Advices& advice) {
-  if (facts.best_batch_size > facts.batch_size) {
-    add(advice,
-        "data.batch_size",
-        Node::make_integer(facts.best_batch_size),
-        fmt::format("steps of {} images instead of {}: the learning rate may have to grow, and an "
-                    "epoch has fewer steps",
-                    facts.best_batch_size,
-                    facts.batch_size));
-  }
+  add_first(advice,
+            facts,
+            key::kBatch,
+            fmt::format("steps of {} images instead of {}: the learning rate may have to grow, "
+                        "and an epoch has fewer steps",
+                        facts.best_batch_size,
+                        facts.batch_size));
   if (facts.is_on_gpu && !facts.compiles)
     add(advice,
         "model.compile_model",
@@ -99,12 +104,8 @@ void advise_launches(const Facts& facts, Advices& advice) {
 
 /// Advises other ways to do the same work.
 void advise_computing(const Facts& facts, Advices& advice) {
-  add(advice, "model.channels_last", Node::make_boolean(!facts.channels_last));
-  if (facts.precision == "32" || facts.precision == "32-true")
-    add(advice,
-        "trainer.precision",
-        Node::make_string("bf16-mixed"),
-        "products have 8 bits instead of 24");
+  add_first(advice, facts, key::kLayout);
+  add_first(advice, facts, key::kPrecision, "products have 8 bits instead of 24");
 }
 
 }  // namespace

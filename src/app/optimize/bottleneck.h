@@ -61,7 +61,8 @@ struct Facts {
   bool is_on_gpu = false;
   int64_t cores = 1, threads = 1;  // of the machine; of one operation
   int64_t batch_size = 1, num_workers = 0, prefetch_factor = 2, images = 0;
-  int64_t best_batch_size = 1;  // Trials::best_batch_size(), where it was asked for
+  int64_t best_batch_size = 1;            // Trials::best_batch_size(), where it was asked for
+  int64_t windows = 1, most_windows = 1;  // of a pass in the validation; more are not tried
   std::vector<TransformTime> transforms;
   double kept_bytes = 0;  // of an image that is ready for the random transforms
   double miss_share = 1;  // images that were not in the cache, once it was filled
@@ -75,7 +76,8 @@ struct Facts {
   std::map<std::string, std::map<std::string, int64_t>> callback_intervals;
 };
 
-using Changes = std::vector<std::pair<std::string, config::Node>>;
+using Change = std::pair<std::string, config::Node>;  // a key with its value
+using Changes = std::vector<Change>;
 
 /// A change of the configuration.
 struct Advice {

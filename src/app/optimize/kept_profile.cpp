@@ -4,16 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "app/optimize/measure_training.h"
-#include "app/optimize/try_changes.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/composer.h"
-#include "device/error.h"
 #include "device/fast_precision.h"
-#include "perf/measure.h"
 
 namespace cytra::app {
 namespace {
@@ -67,26 +63,6 @@ Changes values_without(const cli::Run& run, const Profile& profile) {
   return changes;
 }
 
-double image_count(const data::Batch& batch) {
-  return batch.tensors.empty() ? 1 : static_cast<double>(batch.tensors.begin()->second.size(0));
-}
-
-/// Compares the time of an image, or of a whole validation, before and after the changes.
-perf::Verdict time_both(const TrainConfig& before,
-                        const TrainConfig& after,
-                        bool is_validation,
-                        c10::Device device,
-                        const MakePass& make) {
-  const auto pass = [&](const TrainConfig& config) -> TimedPass {
-    const FirstBatches batches(config, device, is_validation);
-    if (is_validation && !batches.validation) return [] { return 0.0; };
-    const data::Batch& batch = is_validation ? *batches.validation : *batches.training;
-    return [work = make(config, batch, is_validation),
-            images = is_validation ? 1 : image_count(batch)] { return work() / images; };
-  };
-  return perf::time_again(pass(before), pass(after));
-}
-
 }  // namespace
 
 TrainConfig with_profile_that_holds(cli::Run& run,
@@ -97,33 +73,20 @@ TrainConfig with_profile_that_holds(cli::Run& run,
   if (profile.choice.empty() || config.data.get<std::string>("batch_size", "") == "AUTO")
     return config;
   const Changes changes = values_without(run, profile);
-  bool trains_otherwise = false, validates_otherwise = false;
-  for (const auto& [key, value] : changes) {
-    const bool is_of_windows = starts_with(key, "task.inference_args.");
-    const bool is_of_loader = starts_with(key, "data.") && key != "data.batch_size";
-    validates_otherwise = validates_otherwise || is_of_windows;
-    trains_otherwise = trains_otherwise || !(is_of_windows || is_of_loader);
-  }
-  if (!trains_otherwise && !validates_otherwise) return config;
   cli::Run other;
   TrainConfig plain = with_changes(run, changes, other);
   plain.trainer.precision = device::precision_on(plain.trainer.precision, device);
   if (plain.data.get<std::string>("batch_size", "") == "AUTO") return config;
   if (!make) make = real_passes(device);
-  std::string reason;
-  const auto measured = device::if_it_fits([&] {
-    for (const bool is_validation : {false, true}) {
-      if (!(is_validation ? validates_otherwise : trains_otherwise)) continue;
-      const perf::Verdict again = time_both(plain, config, is_validation, device, make);
-      if (!perf::holds(again)) reason = again.text() + " here and now";
-    }
-    return true;
-  });
-  if (!measured) reason = "does not fit into memory now";
+  const auto run_of = [&](const Changes& without, Aim aim) {
+    const TrainConfig& one = without.empty() ? config : plain;
+    return timed_run(make, one, FirstBatches(one, device, aim == Aim::validation), aim);
+  };
+  const std::string reason = why_dropped(run_of, changes, {});
   if (reason.empty()) return config;
   log::warn(
-      "performance={} is dropped: {}; taken in its place: {} (optimize --auto-optimize measures "
-      "anew)",
+      "performance={} is dropped: {} here and now; taken in its place: {} (optimize "
+      "--auto-optimize measures anew)",
       profile.choice,
       reason,
       text_of(run, changes));

@@ -20,7 +20,6 @@
 #include "base/stopwatch.h"
 #include "base/strings.h"
 #include "config/composer.h"
-#include "config/overrides/overrides.h"
 #include "config/run_config.h"
 #include "data/transforms/load_image.h"
 #include "device/backend.h"
@@ -253,7 +252,7 @@ static double miss_share_of(const Loaders& loaders, double kept_bytes, int64_t i
   return kept_bytes > 0 ? std::max(0.0, 1 - kept / static_cast<double>(images)) : 1;
 }
 
-Trials::Figures Trials::measure(const Changes& changes, const How& how) const {
+Figures Trials::measure(const Changes& changes, const How& how) const {
   const Quiet quiet;
   cli::Run run;
   TrainConfig config = with_changes(run_, changes, run);

@@ -13,6 +13,15 @@
 
 namespace cytra::app {
 
+/// What one run of the training gives.
+struct Figures {
+  StepTimes times;
+  std::vector<double> losses;  // of the first steps
+  Facts facts;
+  perf::OperatorRows operators;  // of some batches after those; empty unless asked for
+  double validation_s = 0;       // of a batch
+};
+
 /// Runs the user's experiment in a folder of its own, which is removed with this object, whatever
 /// ends the program. A signal ends the program at once.
 class Trials {
@@ -23,14 +32,6 @@ class Trials {
   Trials(const Trials&) = delete;
   Trials& operator=(const Trials&) = delete;
 
-  /// What one run of the training gives.
-  struct Figures {
-    StepTimes times;
-    std::vector<double> losses;  // of the first steps
-    Facts facts;
-    perf::OperatorRows operators;  // of some batches after those; empty unless asked for
-    double validation_s = 0;       // of a batch
-  };
   struct How {
     double seconds = 10;   // of the timed part
     bool explains = true;  // operators, transforms, what a batch of any size takes

@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "app/optimize/measure_training.h"
-#include "app/optimize/try_changes.h"
+#include "app/optimize/search.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -22,7 +21,7 @@ using config::Node;
 
 const bool optimize_is_added = add_program<TrainConfig>("optimize");
 
-void show_shares(const Trials::Figures& measured, cli::Results& results) {
+void show_shares(const Figures& measured, cli::Results& results) {
   const Shares shares = measured.times.shares();
   const std::vector<std::tuple<const char*, const char*, double>> parts{
       {"data", "waiting for images, or for cores that load them", shares.data},
@@ -54,7 +53,7 @@ void show_transforms(const Facts& facts) {
   log::info("{}", format_table(rows));
 }
 
-void show_operators(const Trials::Figures& measured, cli::Results& results) {
+void show_operators(const Figures& measured, cli::Results& results) {
   constexpr std::size_t kShown = 5;
   const bool gpu = measured.facts.is_on_gpu;
   std::vector<std::pair<double, std::string>> operators;
@@ -81,17 +80,16 @@ std::optional<std::pair<Tried, Advice>> try_advice(const Trials& trials,
                                                    double seconds) {
   std::optional<std::pair<Tried, Advice>> best;
   const double runs = perf::kPairs * static_cast<double>(all.size());  // most end early
+  const Search search(runs_of(trials, seconds / runs));
   for (const Advice& advice : all) {
-    const std::string text = text_of(trials.run(), advice.changes);
-    const std::optional<Tried> tried = try_changes(trials, {}, advice.changes, seconds / runs);
-    if (!tried) {
-      log::info("tried {}: does not fit into memory", text);
-      continue;
-    }
-    const perf::Verdict& verdict = tried->verdict;
-    log::info("tried {}: {}{}", text, verdict.text(), verdict.is_gain ? "" : ", which is no gain");
+    const Tried tried = search.compare({}, advice.changes);
+    const perf::Verdict& verdict = tried.verdict;
+    log::info("tried {}: {}{}",
+              text_of(trials.run(), advice.changes),
+              tried.text(),
+              verdict.is_gain || !tried.fits ? "" : ", which is no gain");
     if (verdict.is_gain && (!best || verdict.ratio > best->first.verdict.ratio))
-      best.emplace(*tried, advice);
+      best.emplace(tried, advice);
   }
   return best;
 }
@@ -127,7 +125,7 @@ int detect(cli::Run run, const TrainConfig& config) {
   log::info("running the experiment for {:g} s on {}", seconds, device::describe(trials.device()));
   perf::warn_if_busy("optimize");
   const perf::MachineLoad load;
-  Trials::Figures measured = trials.measure({}, {seconds / 2, true});
+  Figures measured = trials.measure({}, {seconds / 2, true});
   const Shares shares = measured.times.shares();
   const Bound bound = shares.bound();
   log::info("{}: {:.0f} % of the time; {:.1f} images/s",

@@ -94,6 +94,23 @@ std::string FirstBatches::text() const {
   return shape_of(*training) + (validation ? "; " + shape_of(*validation) : "");
 }
 
+TimedRun timed_run(const MakePass& make,
+                   const TrainConfig& config,
+                   const FirstBatches& batches,
+                   Aim aim) {
+  const bool is_validation = aim == Aim::validation;
+  if (is_validation && !batches.validation) return [] { return Figures(); };
+  const data::Batch& batch = is_validation ? *batches.validation : *batches.training;
+  return [pass = make(config, batch, is_validation),
+          is_validation,
+          images = batch.tensors.empty() ? 1 : batch.tensors.begin()->second.size(0)] {
+    Figures figures;
+    figures.times.images = images;
+    (is_validation ? figures.validation_s : figures.times.wall_s) = pass();
+    return figures;
+  };
+}
+
 MakePass real_passes(c10::Device device) {
   return [device, all = at::get_num_threads()](
              const TrainConfig& config, const data::Batch& batch, bool is_validation) -> TimedPass {

@@ -6,6 +6,7 @@
 
 #include <c10/core/Device.h>
 
+#include "app/optimize/search.h"
 #include "app/setup/train_config.h"
 #include "data/loader/batch.h"
 
@@ -26,6 +27,12 @@ using TimedPass = std::function<double()>;
 /// Makes a warmed-up pass of its own: forward and backward of the batch, or its validation.
 using MakePass = std::function<TimedPass(
     const TrainConfig& config, const data::Batch& batch, bool is_validation)>;
+
+/// The pass of a configuration for a Search: `batches` are those of the configuration.
+TimedRun timed_run(const MakePass& make,
+                   const TrainConfig& config,
+                   const FirstBatches& batches,
+                   Aim aim);
 
 /// Passes that really run. Several may exist at a time: each sets the process up for its
 /// configuration before it begins. The next Setup must set threads and random numbers again.

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "app/optimize/kept_profile.h"
+#include "app/optimize/tune.h"
 #include "app/run/launch.h"
 #include "app/setup/train_data.h"
 #include "app/setup/train_report.h"
 #include "app/train/check_targets.h"
 #include "app/train/resume.h"
-#include "app/train/tune.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"

@@ -1,4 +1,4 @@
-#include "app/train/tune.h"
+#include "app/optimize/tune.h"
 
 #include <cmath>
 #include <cstdlib>
