@@ -135,14 +135,13 @@ std::string file_text(const Trials& trials,
 
 /// The settings that have no effect in the file, as the experiment or the command line sets them
 /// otherwise.
-Changes without_effect(const cli::Run& run, const std::string& choice, const Changes& settings) {
+Changes without_effect(const cli::Run& run, const std::string& choice, Changes settings) {
   const config::Composer composer(run.config_folders, "train");
   const Node root = composer.load("train", experiment_overrides(run, choice)).root;
-  Changes others;
-  for (const auto& [key, value] : settings) {
-    if (!config::equal(config::evaluate(root, key), value)) others.emplace_back(key, value);
-  }
-  return others;
+  std::erase_if(settings, [&](const Change& change) {
+    return config::equal(config::evaluate(root, change.first), change.second);
+  });
+  return settings;
 }
 
 int auto_optimize(cli::Run run, const TrainConfig& config) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/composer.h"
+#include "config/keys.h"
 #include "device/fast_precision.h"
 
 namespace cytra::app {
@@ -37,21 +38,16 @@ Profile profile_of(const cli::Run& run) {
   return {};
 }
 
-void add_leaves(const Node& node, const std::string& key, std::vector<std::string>& leaves) {
-  if (!node.is_map()) return leaves.push_back(key);
-  for (const auto& [name, below] : node.map)
-    add_leaves(below, key.empty() ? name : key + "." + name, leaves);
-}
-
 /// The values that the file changes, as they are without it. What the experiment or the command
 /// line sets does not count.
 Changes values_without(const cli::Run& run, const Profile& profile) {
   const config::Composer composer(run.config_folders, "train");
   const Node other = composer.load("train", experiment_overrides(run, "default")).root;
-  std::vector<std::string> keys;
-  add_leaves(config::parse_yaml(profile.text, profile.choice), "", keys);
+  const Node file = config::parse_yaml(profile.text, profile.choice);
+  config::Leaves leaves;
+  config::add_leaves("", file, leaves);
   Changes changes;
-  for (const std::string& key : keys) {
+  for (const auto& [key, ignored] : leaves) {
     try {
       Node value = config::evaluate(other, key);
       if (!config::equal(config::evaluate(run.composed, key), value))

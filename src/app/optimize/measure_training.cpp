@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include "app/optimize/settings.h"
 #include "app/optimize/step_clock.h"
 #include "app/setup/train_data.h"
 #include "app/setup/train_report.h"
@@ -252,7 +253,7 @@ static double miss_share_of(const Loaders& loaders, double kept_bytes, int64_t i
   return kept_bytes > 0 ? std::max(0.0, 1 - kept / static_cast<double>(images)) : 1;
 }
 
-Figures Trials::measure(const Changes& changes, const How& how) const {
+Figures Trials::measure(const Changes& changes, double seconds, bool explains) const {
   const Quiet quiet;
   cli::Run run;
   TrainConfig config = with_changes(run_, changes, run);
@@ -262,7 +263,7 @@ Figures Trials::measure(const Changes& changes, const How& how) const {
   device::reset_peak_memory(device_);
   const Setup setup(config, device_);
   Loaders loaders(config, setup);
-  auto clock = std::make_shared<StepClock>(how.seconds, how.explains, device_);
+  auto clock = std::make_shared<StepClock>(seconds, explains, device_);
   Callbacks callbacks = make_callbacks(config, true);
   callbacks.push_back(clock);
   const Loggers loggers = make_loggers(config, true);
@@ -299,7 +300,7 @@ Figures Trials::measure(const Changes& changes, const How& how) const {
   facts.compiles = setup.task->model().settings.compile_model.value_or(true);
   facts.images = static_cast<int64_t>(setup.data->items(data::Split::train).size());
   facts.free_gb = static_cast<double>(device::free_memory(at::kCPU)) / 1e9;
-  if (!how.explains) return measured;
+  if (!explains) return measured;
   measured.operators = clock->operators();
   if (facts.is_on_gpu) {
     split_gpu(measured.operators, clock->profiled_batches(), measured.times);
@@ -328,10 +329,9 @@ Figures Trials::measure(const Changes& changes, const How& how) const {
 int64_t Trials::best_batch_size(const Changes& changes) const {
   constexpr int64_t kFewestBatches = 4;
   const Quiet quiet;
-  Changes automatic = changes;
-  automatic.emplace_back("data.batch_size", Node::make_string("AUTO"));
   cli::Run run;
-  TrainConfig config = with_changes(run_, automatic, run);
+  TrainConfig config =
+      with_changes(run_, with(changes, key::kBatch, Node::make_string("AUTO")), run);
   config.trainer.precision = device::precision_on(config.trainer.precision, device_);
   const Setup setup(config, device_);
   const Loaders loaders(config, setup);

@@ -32,13 +32,10 @@ class Trials {
   Trials(const Trials&) = delete;
   Trials& operator=(const Trials&) = delete;
 
-  struct How {
-    double seconds = 10;   // of the timed part
-    bool explains = true;  // operators, transforms, what a batch of any size takes
-  };
-  /// Runs and times the training. Throws: ConfigError and DataError as a training; Interrupted
-  /// after a signal; MemoryError and what torch throws where memory runs out.
-  Figures measure(const Changes& changes, const How& how) const;
+  /// Runs the training and times `seconds` of it. `explains`: measures operators, transforms, and
+  /// what a batch of any size takes, too. Throws: ConfigError and DataError as a training;
+  /// Interrupted after a signal; MemoryError and what torch throws where memory runs out.
+  Figures measure(const Changes& changes, double seconds, bool explains = false) const;
   /// The size of data.batch_size=AUTO (training/batch_size.h), but an epoch keeps four batches.
   int64_t best_batch_size(const Changes& changes) const;
   const cli::Run& run() const { return run_; }

@@ -125,7 +125,7 @@ int detect(cli::Run run, const TrainConfig& config) {
   log::info("running the experiment for {:g} s on {}", seconds, device::describe(trials.device()));
   perf::warn_if_busy("optimize");
   const perf::MachineLoad load;
-  Figures measured = trials.measure({}, {seconds / 2, true});
+  Figures measured = trials.measure({}, seconds / 2, /*explains=*/true);
   const Shares shares = measured.times.shares();
   const Bound bound = shares.bound();
   log::info("{}: {:.0f} % of the time; {:.1f} images/s",

@@ -1,16 +1,15 @@
 #include "app/optimize/search.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "device/error.h"
 
 namespace cytra::app {
 namespace {
 
-double mean_of(const std::vector<double>& values, std::size_t count) {
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += values[i];
-  return sum / static_cast<double>(count);
+double sum_of(const std::vector<double>& values, std::size_t count) {
+  return std::accumulate(values.data(), values.data() + count, 0.0);
 }
 
 /// The seconds of an image, or of a validation; 0: none was timed.
@@ -31,16 +30,16 @@ Tried time_both(const TimedRun& before, const std::function<TimedRun()>& make_af
   tried.verdict = verdict.value_or(perf::Verdict());
   const std::size_t steps = std::min(now.losses.size(), was.losses.size());
   if (now.facts.batch_size == was.facts.batch_size && steps > 0)
-    tried.loss_difference = mean_of(now.losses, steps) / mean_of(was.losses, steps) - 1;
+    tried.loss_difference = sum_of(now.losses, steps) / sum_of(was.losses, steps) - 1;
   return tried;
 }
 
-/// Whether one of the changes that `kept` does not have, or otherwise, speeds this up.
+/// Whether a key that speeds this up has another value, or none, among those that were kept.
 bool differ(const Changes& without, const Changes& kept, Aim aim) {
   return std::any_of(without.begin(), without.end(), [&](const Change& change) {
     return aim_of(change.first) == aim &&
            std::none_of(kept.begin(), kept.end(), [&](const Change& other) {
-             return other.first == change.first && config::equal(other.second, change.second);
+             return text_of(other) == text_of(change);
            });
   });
 }
@@ -49,7 +48,7 @@ bool differ(const Changes& without, const Changes& kept, Aim aim) {
 
 MakeRun runs_of(const Trials& trials, double seconds) {
   return [&trials, seconds](const Changes& changes, Aim /*aim*/) -> TimedRun {
-    return [&trials, changes, seconds] { return trials.measure(changes, {seconds, false}); };
+    return [&trials, changes, seconds] { return trials.measure(changes, seconds); };
   };
 }
 

@@ -41,45 +41,17 @@ std::string shape_of(const data::Batch& batch) {
   return shape;
 }
 
-class RealPass {
- public:
-  RealPass(TrainConfig config, c10::Device device, data::Batch batch, bool is_validation, int all)
-      : config_(std::move(config)),
-        batch_(std::move(batch)),
-        is_validation_(is_validation),
-        all_threads_(all),
-        setup_(config_, device) {
-    setup_.task->model().train(!is_validation);
-    seconds(1);
-  }
+void train(const Setup& setup, const data::Batch& batch) {
+  training::run_pass(*setup.task, batch, setup.precision, setup.device);
+  setup.optimizer->zero_grad();
+}
 
-  /// A validation, which may take long, counts by one run.
-  double seconds() { return seconds(is_validation_ ? 1 : 2); }
-
- private:
-  double seconds(int64_t runs) {
-    if (config_.performance.num_threads == 0) at::set_num_threads(all_threads_);
-    device::apply(config_.performance, setup_.device);
-    const auto pass = [&] { is_validation_ ? validate() : train(); };
-    return perf::measure(pass, {0, runs}, setup_.device).best_s();
-  }
-  void train() {
-    training::run_pass(*setup_.task, batch_, setup_.precision, setup_.device);
-    setup_.optimizer->zero_grad();
-  }
-  void validate() {
-    const c10::InferenceMode inference(config_.trainer.inference_mode);
-    const at::NoGradGuard no_grad;
-    const training::Autocast autocast(setup_.precision, setup_.device.type());
-    setup_.task->validation_step(batch_);
-  }
-
-  TrainConfig config_;
-  data::Batch batch_;
-  bool is_validation_;
-  int all_threads_;  // of performance.num_threads=0
-  Setup setup_;
-};
+void validate(const Setup& setup, const data::Batch& batch, bool inference_mode) {
+  const c10::InferenceMode inference(inference_mode);
+  const at::NoGradGuard no_grad;
+  const training::Autocast autocast(setup.precision, setup.device.type());
+  setup.task->validation_step(batch);
+}
 
 }  // namespace
 
@@ -114,8 +86,21 @@ TimedRun timed_run(const MakePass& make,
 MakePass real_passes(c10::Device device) {
   return [device, all = at::get_num_threads()](
              const TrainConfig& config, const data::Batch& batch, bool is_validation) -> TimedPass {
-    const auto pass = std::make_shared<RealPass>(config, device, batch, is_validation, all);
-    return [pass] { return pass->seconds(); };
+    const auto setup = std::make_shared<Setup>(config, device);
+    setup->task->model().train(!is_validation);
+    const auto seconds = [=,
+                          performance = config.performance,
+                          inference_mode = config.trainer.inference_mode](int64_t runs) {
+      if (performance.num_threads == 0) at::set_num_threads(all);
+      device::apply(performance, device);
+      const auto pass = [&] {
+        is_validation ? validate(*setup, batch, inference_mode) : train(*setup, batch);
+      };
+      return perf::measure(pass, {0, runs}, device).best_s();
+    };
+    seconds(1);
+    // A validation, which may take long, counts by one run.
+    return [=] { return seconds(is_validation ? 1 : 2); };
   };
 }
 

@@ -149,10 +149,9 @@ Changes chosen_before(const Node* texts, const Changes& unchanged, const Facts& 
   if (texts == nullptr || texts->list.size() != unchanged.size()) return {};
   Changes chosen;
   for (const auto& [key, now] : unchanged) {
+    const std::string text = texts->list[chosen.size()].string;
     for (const Node& value : values_of(key, facts)) {
-      if (text_of({key, value}) != texts->list[chosen.size()].string) continue;
-      chosen.emplace_back(key, value);
-      break;
+      if (text_of({key, value}) == text) chosen.emplace_back(key, value);
     }
   }
   return chosen.size() == unchanged.size() ? chosen : Changes();
