@@ -2,7 +2,6 @@
 // What this CPU-only torch does not have: accelerators with streams and graphs, autocast, a tracer,
 // profilers. The sources ask for them by torch's names, and are told that there are none.
 #include <cstdint>
-#include <memory>
 
 #include "tensor.h"
 

@@ -1,5 +1,4 @@
 // Copies, conversions, and elements by their places.
-#include <cstring>
 #include <numeric>
 
 #include "walk.h"

@@ -2,7 +2,6 @@
 #include "tensor.h"
 
 #include <cstdlib>
-#include <new>
 #include <numeric>
 
 #include "walk.h"

@@ -1,7 +1,5 @@
 #pragma once
 // Data sets: a DataModule lists the files of each split, and the loader loads them.
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

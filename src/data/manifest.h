@@ -2,7 +2,6 @@
 // Manifests: tables with a row per image. Source: cyto_dl.datamodules.dataframe, and
 // cyto_dl.datamodules.multidim_image for the columns that select.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "data/sample/sample.h"

@@ -1,7 +1,6 @@
 // Windows bitmaps. Source: Microsoft's BITMAPFILEHEADER, BITMAPINFOHEADER and BITMAPV5HEADER.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <fmt/format.h>
 

@@ -33,21 +33,7 @@ void deinterleave_as(const unsigned char* from,
 }  // namespace
 
 std::size_t size_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::u8:
-    case Dtype::i8:
-      return 1;
-    case Dtype::u16:
-    case Dtype::i16:
-      return 2;
-    case Dtype::u32:
-    case Dtype::i32:
-    case Dtype::f32:
-      return 4;
-    case Dtype::f64:
-      return 8;
-  }
-  throw std::logic_error("unknown sample type");
+  return with_type(dtype, [](auto value) { return sizeof value; });
 }
 
 const char* name_of(Dtype dtype) {

@@ -7,9 +7,7 @@
 #include <numeric>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
-#include "base/error.h"
 #include "config/registry.h"
 #include "data/batch_transforms/per_batch.h"
 

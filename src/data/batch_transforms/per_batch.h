@@ -5,7 +5,6 @@
 // at::Tensor on_batch(const at::Tensor& images, const std::vector<...>& drawn, size_t key) const;
 // draw_one() draws as the transform of single images does after it decided, by rng.uniform() <
 // prob, to act; on_batch() gets the samples to change, in float32, and keeps their shape.
-#include <string>
 #include <vector>
 
 #include <ATen/ATen.h>

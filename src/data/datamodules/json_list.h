@@ -1,7 +1,6 @@
 #pragma once
 // Reads JSON files that list data sets: dataset.json, splits_final.json.
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

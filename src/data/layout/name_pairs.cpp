@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/strings.h"
-#include "data/layout/layout_names.h"
 
 namespace cytra::data {
 namespace {

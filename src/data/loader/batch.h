@@ -2,7 +2,6 @@
 // Batches of samples, which loaders make and tasks take.
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>

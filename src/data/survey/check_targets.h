@@ -2,7 +2,6 @@
 // Finds targets that can't have the intended meaning: no background, noise of JPEG, the image
 // itself, colours, classes in place of objects ... It is shared by all tasks.
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

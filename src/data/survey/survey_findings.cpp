@@ -1,7 +1,6 @@
 #include "data/survey/survey_findings.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <new>
 #include <optional>
 
 #include <ATen/ATen.h>

@@ -7,7 +7,6 @@
 #include "inference/outputs/output.h"
 #include "inference/outputs/overlay_rows.h"
 #include "inference/outputs/result.h"
-#include "io/png/write.h"
 
 namespace cytra::inference {
 namespace {

@@ -3,7 +3,6 @@
 // Pascal VOC, YOLO and folders with a mask file for each object. Torch-free.
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

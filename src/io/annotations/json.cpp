@@ -2,8 +2,6 @@
 // qupath.lib.io.PathObjectTypeAdapters), COCO (cocodataset.org/#format-data) and labelme. Lists
 // are read element by element: a file of many images is never in memory as a whole tree.
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/strings.h"
 #include "io/annotations/shapes.h"
 

@@ -2,8 +2,6 @@
 #include <cstring>
 #include <mutex>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "io/dicom/dicom_series.h"
 #include "io/module.h"
@@ -137,28 +135,10 @@ class DicomImage final : public ImageReader {
                         int64_t count,
                         Dtype to,
                         unsigned char* into) {
-    const auto as = [&](auto example) {
+    with_type(from, [&](auto example) {
       using From = decltype(example);
       scale_as(to, scale, reinterpret_cast<const From*>(row), count, into);
-    };
-    switch (from) {
-      case Dtype::u8:
-        return as(uint8_t{});
-      case Dtype::i8:
-        return as(int8_t{});
-      case Dtype::u16:
-        return as(uint16_t{});
-      case Dtype::i16:
-        return as(int16_t{});
-      case Dtype::u32:
-        return as(uint32_t{});
-      case Dtype::i32:
-        return as(int32_t{});
-      case Dtype::f32:
-        return as(float{});
-      case Dtype::f64:
-        return as(double{});
-    }
+    });
   }
 
   std::string path_;

@@ -10,7 +10,6 @@
 #include <dcmtk/dcmdata/dctk.h>
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "io/dicom/dicom_file.h"
 #include "io/pixels/format.h"
 

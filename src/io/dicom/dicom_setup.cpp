@@ -1,6 +1,5 @@
 #include "io/dicom/dicom_setup.h"
 
-#include <cstring>
 #include <string_view>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #pragma once
 // FFmpeg's objects with owners, and its error codes as words.
-#include <cstdint>
 #include <memory>
 #include <string>
 

@@ -2,7 +2,6 @@
 // Reads one data set of an HDF5 file through libhdf5, which decodes nothing: chunks come as stored
 // in the file. Filters: https://docs.hdfgroup.org/hdf5/v1_14/_f_i_l_t_e_r.html
 #include <array>
-#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>

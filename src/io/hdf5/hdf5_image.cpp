@@ -1,8 +1,6 @@
 // Reads a data set of an HDF5 file as an image; exported by libcytra_hdf5.so.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "io/hdf5/hdf5_file.h"
 #include "io/module.h"

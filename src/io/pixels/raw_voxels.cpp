@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <new>
 
 #include <fmt/format.h>
@@ -78,40 +77,19 @@ class Inflater {
   bool is_over_ = false;
 };
 
-template <class Number>
-bool put_number(const char*& next, const char* end, unsigned char* into) {
-  Number value{};
-  const auto result = std::from_chars(next, end, value);
-  if (result.ec != std::errc()) return false;
-  std::memcpy(into, &value, sizeof value);
-  next = result.ptr;
-  return true;
-}
-
+/// Reads a number of the type, of memory's order.
 bool put_number(const StoredType& type, const char*& next, const char* end, unsigned char* into) {
   if (next < end && *next == '+') ++next;
-  switch (type.kind * 100 + type.bits) {
-    case 'u' * 100 + 8:
-      return put_number<uint8_t>(next, end, into);
-    case 'u' * 100 + 16:
-      return put_number<uint16_t>(next, end, into);
-    case 'u' * 100 + 32:
-      return put_number<uint32_t>(next, end, into);
-    case 'u' * 100 + 64:
-      return put_number<uint64_t>(next, end, into);
-    case 'i' * 100 + 8:
-      return put_number<int8_t>(next, end, into);
-    case 'i' * 100 + 16:
-      return put_number<int16_t>(next, end, into);
-    case 'i' * 100 + 32:
-      return put_number<int32_t>(next, end, into);
-    case 'i' * 100 + 64:
-      return put_number<int64_t>(next, end, into);
-    case 'f' * 100 + 32:
-      return put_number<float>(next, end, into);
-    default:
-      return put_number<double>(next, end, into);
-  }
+  return with_type(type, [&](auto value) {
+    if constexpr (std::is_arithmetic_v<decltype(value)>) {
+      const auto result = std::from_chars(next, end, value);
+      if (result.ec != std::errc()) return false;
+      std::memcpy(into, &value, sizeof value);
+      next = result.ptr;
+      return true;
+    }
+    return false;  // headers with text name no float16
+  });
 }
 
 /// Reads voxels that can't be mapped into memory.

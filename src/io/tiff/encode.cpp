@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "io/pixels/stored.h"
 #include "io/tiff/handle.h"
 
 namespace cytra::io {
@@ -110,24 +111,9 @@ void halve(Dtype dtype,
            int64_t width,
            std::size_t row,
            unsigned char* into) {
-  switch (dtype) {
-    case Dtype::u8:
-      return halve_as<uint8_t>(is_labels, from, height, width, row, into);
-    case Dtype::i8:
-      return halve_as<int8_t>(is_labels, from, height, width, row, into);
-    case Dtype::u16:
-      return halve_as<uint16_t>(is_labels, from, height, width, row, into);
-    case Dtype::i16:
-      return halve_as<int16_t>(is_labels, from, height, width, row, into);
-    case Dtype::u32:
-      return halve_as<uint32_t>(is_labels, from, height, width, row, into);
-    case Dtype::i32:
-      return halve_as<int32_t>(is_labels, from, height, width, row, into);
-    case Dtype::f32:
-      return halve_as<float>(is_labels, from, height, width, row, into);
-    case Dtype::f64:
-      return halve_as<double>(is_labels, from, height, width, row, into);
-  }
+  with_type(dtype, [&](auto value) {
+    halve_as<decltype(value)>(is_labels, from, height, width, row, into);
+  });
 }
 
 }  // namespace cytra::io

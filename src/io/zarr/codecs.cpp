@@ -1,7 +1,6 @@
 #include "io/zarr/codecs.h"
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cstring>
 #include <stdexcept>

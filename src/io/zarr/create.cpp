@@ -1,5 +1,4 @@
 // Registers OME-Zarr as a format, and writes it by rows.
-#include <algorithm>
 
 #include "io/pixels/format.h"
 #include "io/zarr/ome_zarr.h"

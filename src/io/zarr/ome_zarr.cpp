@@ -1,7 +1,6 @@
 #include "io/zarr/ome_zarr.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 

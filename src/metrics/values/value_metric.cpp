@@ -4,10 +4,6 @@
 #include <limits>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include "base/error.h"
 
 namespace cytra::metrics {
 

@@ -1,6 +1,5 @@
 #include "ops/conv/conv.h"
 
-#include <array>
 #include <optional>
 #include <stdexcept>
 #include <vector>

@@ -4,7 +4,6 @@
 #include "ops/conv/weight_grad.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <vector>
 

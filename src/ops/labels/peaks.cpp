@@ -1,13 +1,10 @@
 #include "ops/labels/peaks.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "ops/boxes/label_boxes.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -2,7 +2,6 @@
 // monai.transforms.GridPatchd, which stacks them instead.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <ATen/ATen.h>
 

@@ -1,7 +1,6 @@
 #pragma once
 // The preprocessing and postprocessing of bioimage.io's model description 0.5.
 #include <functional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>

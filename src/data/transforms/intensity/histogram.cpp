@@ -1,6 +1,5 @@
 // HistogramNormalized, RandHistogramShiftd: intensities through a curve. Source:
 // monai.transforms.{HistogramNormalized, RandHistogramShiftd}.
-#include <cmath>
 
 #include "data/sample/per_key.h"
 

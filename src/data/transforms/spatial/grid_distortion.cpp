@@ -1,7 +1,6 @@
 // GridDistortiond and RandGridDistortiond: cells of the image become longer or shorter. Source:
 // monai.transforms, the same names.
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/ATen.h>
 
