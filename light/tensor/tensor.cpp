@@ -320,7 +320,7 @@ void walk(
     axes.push_back(axis);
   }
   if (axes.empty()) return work({}, {1, 1, 1, 1}, 1);
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+  std::ranges::stable_sort(axes, [](const Axis& a, const Axis& b) {
     return a.by[0] > b.by[0];  // in the order of the result's memory
   });
   std::vector<Axis> joined;

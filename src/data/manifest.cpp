@@ -55,10 +55,9 @@ Manifest::Manifest(const std::string& path,
   if (!weight_column.empty()) weight_ = table_.column(weight_column);
   std::vector<std::string> names = columns;
   if (columns.empty()) {
-    std::copy_if(table_.columns.begin(),
-                 table_.columns.end(),
-                 std::back_inserter(names),
-                 [](const std::string& name) { return !name.empty(); });
+    std::ranges::copy_if(table_.columns, std::back_inserter(names), [](const std::string& name) {
+      return !name.empty();
+    });
   }
   for (const std::string& name : names) {
     const std::size_t index = table_.column(name);
@@ -82,7 +81,7 @@ std::string Manifest::place(std::size_t row, std::size_t column) const {
 }
 
 std::size_t Manifest::optional_column(const std::string& name) const {
-  const auto found = std::find(table_.columns.begin(), table_.columns.end(), name);
+  const auto found = std::ranges::find(table_.columns, name);
   return found == table_.columns.end() ? kNone
                                        : static_cast<std::size_t>(found - table_.columns.begin());
 }

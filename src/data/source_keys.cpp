@@ -17,7 +17,7 @@ bool is_same_part(const io::Selection& one, const io::Selection& other) {
 }
 
 bool has_text(const std::vector<std::string>& texts, const std::string& text) {
-  return std::find(texts.begin(), texts.end(), text) != texts.end();
+  return std::ranges::find(texts, text) != texts.end();
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ BmpHeader read_bmp_header(const std::string& path, const std::string& bytes) {
   bmp.is_top_down = bmp.height < 0;
   bmp.height = std::abs(bmp.height);
   const auto is_any = [&](std::initializer_list<uint32_t> bits) {
-    return std::find(bits.begin(), bits.end(), bmp.bits) != bits.end();
+    return std::ranges::find(bits, bmp.bits) != bits.end();
   };
   const bool has_fields = bmp.compression == kFields || bmp.compression == kAlphaFields;
   const bool is_known = (bmp.compression == kPlain && is_any({1, 2, 4, 8, 16, 24, 32})) ||

@@ -230,7 +230,7 @@ bool read_number(const std::string& cell, double& value) {
 }
 
 std::size_t Table::column(const std::string& name) const {
-  const auto found = std::find(columns.begin(), columns.end(), name);
+  const auto found = std::ranges::find(columns, name);
   if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
   std::vector<std::string> shown;
   for (const std::string& known : columns) shown.push_back(printable(known, 40));
@@ -251,7 +251,7 @@ Table read_table(const std::string& path) {
   std::vector<std::string> cells;
   const auto is_empty = [](const std::string& cell) { return cell.empty(); };
   while (parser.next_row(cells)) {
-    if (cells.size() > 1 && std::all_of(cells.begin(), cells.end(), is_empty)) continue;
+    if (cells.size() > 1 && std::ranges::all_of(cells, is_empty)) continue;
     if (cells.size() != table.columns.size()) {
       parser.fail(
           parser.line(),

@@ -54,11 +54,11 @@ bool add_format(const char* name, void (*describe)(Format& format)) {
   for (const Format& other : all) {
     if (other.name == added.name) throw std::logic_error("two formats are named " + added.name);
     for (const std::string& ending : added.endings) {
-      if (std::find(other.endings.begin(), other.endings.end(), ending) != other.endings.end())
+      if (std::ranges::find(other.endings, ending) != other.endings.end())
         throw std::logic_error("two formats have file names that end in " + ending);
     }
   }
-  const auto place = std::find_if(all.begin(), all.end(), [&](const Format& other) {
+  const auto place = std::ranges::find_if(all, [&](const Format& other) {
     return std::tie(added.rank, added.name) < std::tie(other.rank, other.name);
   });
   all.insert(place, std::move(added));
@@ -71,8 +71,7 @@ const std::vector<Format>& formats() {
 
 const Format* find_format(const std::string& name) {
   const std::vector<Format>& all = formats();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Format& one) { return one.name == name; });
+  const auto found = std::ranges::find_if(all, [&](const Format& one) { return one.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
 
@@ -111,7 +110,7 @@ std::string stem_of(const std::string& path) {
   std::string stem = last.filename().string();
   stem.resize(stem.size() - find_ending(stem).second.size());
   std::string within = path.substr(file.size());  // of an archive
-  std::replace(within.begin(), within.end(), '/', '_');
+  std::ranges::replace(within, '/', '_');
   return stem + within;
 }
 

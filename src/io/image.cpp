@@ -133,8 +133,7 @@ void deinterleave(const unsigned char* from,
 }
 
 void check_writable(const Image& image) {
-  const bool has_pixels =
-      std::all_of(image.shape.begin(), image.shape.end(), [](int64_t side) { return side > 0; });
+  const bool has_pixels = std::ranges::all_of(image.shape, [](int64_t side) { return side > 0; });
   const std::size_t names = image.channel_names.size();
   if (!has_pixels || image.pixels.size() != image.bytes() ||
       (names != 0 && names != static_cast<std::size_t>(image.shape[0]))) {

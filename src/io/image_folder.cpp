@@ -69,14 +69,14 @@ std::string begin_of_set(const std::string& path) {
 void leave_out_parts(const std::string& folder, std::vector<std::string>& images) {
   const bool looks = images.size() <= kLookedInto;
   const auto may_be = [&](const std::string& path) { return may_be_part(path, looks); };
-  if (std::count_if(images.begin(), images.end(), may_be) < 2) return;
+  if (std::ranges::count_if(images, may_be) < 2) return;
   std::string first_part, whole;
   const std::size_t before = images.size();
   const std::vector<std::string> all = images;
   const auto is_part = [&](const std::string& path) {
     if (!may_be(path)) return false;
     const std::string begin = begin_of_set(path);
-    if (begin == path || !std::binary_search(all.begin(), all.end(), begin)) return false;
+    if (begin == path || !std::ranges::binary_search(all, begin)) return false;
     if (first_part.empty()) {
       first_part = path;
       whole = begin;
@@ -129,7 +129,7 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
     if (example.empty() || path < example) example = path;
   }
   if (error) throw ConfigError(folder + ": can't be read: " + error.message());
-  std::sort(images.begin(), images.end());
+  std::ranges::sort(images);
   leave_out_parts(folder, images);
   if (!broken.empty())
     warn_once(fmt::format("{}: {} links to files that do not exist are left out, such as {}",

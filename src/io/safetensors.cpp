@@ -184,7 +184,7 @@ void SafetensorsFile::Impl::parse() {
     const auto begin = static_cast<std::size_t>(static_cast<const char*>(view.data) - data);
     ranges.emplace_back(begin, begin + view.bytes);
   }
-  std::sort(ranges.begin(), ranges.end());
+  std::ranges::sort(ranges);
   std::size_t position = 0;
   for (const auto& [begin, end] : ranges) {
     if (begin != position) refuse_safetensors(path, "its tensors leave holes or overlap");
@@ -238,7 +238,7 @@ std::size_t write_safetensors(const std::string& path,
   std::vector<std::pair<std::string, const TensorView*>> order;
   order.reserve(tensors.size());
   for (const auto& [name, view] : tensors) order.emplace_back(name, &view);
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
     return element_size(a.second->dtype) > element_size(b.second->dtype);
   });
   std::size_t offset = 0;

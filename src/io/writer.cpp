@@ -24,7 +24,7 @@ void write_whole(ImageWriter& writer, const Image& image) {
 ImageWriter::ImageWriter(std::string path, ImageInfo info, bool holds_time)
     : path_(std::move(path)), info_(std::move(info)), axis_(info_.shape[1] > 1 ? 0 : 1) {
   const std::size_t names = info_.channel_names.size();
-  if (*std::min_element(info_.shape.begin(), info_.shape.end()) < 1 || info_.timepoints < 1 ||
+  if (*std::ranges::min_element(info_.shape) < 1 || info_.timepoints < 1 ||
       (info_.timepoints > 1 && !holds_time) ||
       (names != 0 && names != static_cast<std::size_t>(info_.shape[0])))
     throw std::logic_error("an image without voxels, of several time points, or with other names");

@@ -70,7 +70,7 @@ at::Tensor filter_batch(const at::Tensor& images,
     at::Tensor taps = at::zeros({n, static_cast<int64_t>(length)}, at::kFloat);
     auto* row = taps.mutable_data_ptr<float>();
     for (const auto& kernel : kernels) {
-      std::copy(kernel.begin(), kernel.end(), row + (length - kernel.size()) / 2);
+      std::ranges::copy(kernel, row + (length - kernel.size()) / 2);
       row += length;
     }
     std::vector<int64_t> shape(static_cast<std::size_t>(dims) + 2, 1);

@@ -38,9 +38,8 @@ std::vector<int64_t> draw_partners(std::vector<Rng>& rngs) {
   for (Rng& rng : rngs) places.push_back(rng.next());
   std::vector<std::size_t> order(rngs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return places[a] < places[b];
-  });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return places[a] < places[b]; });
   std::vector<int64_t> partners(rngs.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     partners[order[i]] = static_cast<int64_t>(order[(i + 1) % order.size()]);

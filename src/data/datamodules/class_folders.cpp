@@ -25,7 +25,7 @@ std::vector<std::string> folders_in(const fs::path& place) {
     std::string name = entry.path().filename().string();
     if (entry.is_directory(ignored) && !io::is_hidden(name)) names.push_back(std::move(name));
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -111,7 +111,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
                       folders.empty() ? "no folders in it" : "one folder in it, " + folders[0]));
     }
     std::vector<std::string> named = options_.class_names;
-    std::sort(named.begin(), named.end());
+    std::ranges::sort(named);
     if (named == folders) return;
     throw ConfigError(fmt::format(
         "data.path: {}: the folders {}, but class_names is [{}]; expected class_names=[{}]",

@@ -192,10 +192,8 @@ class DataframeDatamodule final : public DataModule, public Parted {
   }
   Manifest open(const std::string& path, Split split) const {
     const Transforms transforms = make_transforms(options_.transforms, split);
-    const bool allow_empty =
-        std::any_of(transforms.begin(), transforms.end(), [](const auto& transform) {
-          return transform->name == "RemoveNaNKeysd";
-        });
+    const bool allow_empty = std::ranges::any_of(
+        transforms, [](const auto& transform) { return transform->name == "RemoveNaNKeysd"; });
     return {path,
             options_.read_columns,
             options_.weight_column.value_or(""),
@@ -227,7 +225,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
       const std::string path = entry.path().string();
       if (ends_with(path, ".csv") || ends_with(path, ".tsv")) tables.push_back(path);
     }
-    std::sort(tables.begin(), tables.end());
+    std::ranges::sort(tables);
     if (tables.empty()) return "";
     return "; a table of all images is named itself: " + path_word(tables[0]);
   }
@@ -317,7 +315,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     for (std::size_t i = 0; i < count; ++i)
       std::swap(order[i], order[i + rng.below(order.size() - i)]);
     order.resize(count);
-    std::sort(order.begin(), order.end());
+    std::ranges::sort(order);
     std::vector<Sample> kept;
     for (const std::size_t index : order) kept.push_back(std::move(samples[index]));
     samples = std::move(kept);

@@ -150,10 +150,9 @@ class FolderDatamodule final : public DataModule, public Parted {
     const fs::path root(options_.path);
     std::error_code ignored;
     if (fs::is_directory(root / part, ignored)) return true;
-    return !options_.recursive &&
-           std::all_of(options_.folders.begin(), options_.folders.end(), [&](const auto& name) {
-             return fs::is_directory(root / name / part, ignored);
-           });
+    return !options_.recursive && std::ranges::all_of(options_.folders, [&](const auto& name) {
+      return fs::is_directory(root / name / part, ignored);
+    });
   }
   /// The part's name, also an alternative one such as that for valid.
   std::string part_of(Split split) const {

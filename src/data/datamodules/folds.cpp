@@ -78,7 +78,7 @@ std::vector<std::vector<std::size_t>> shuffled_folds(std::size_t count, std::siz
     const auto to =
         from + static_cast<std::ptrdiff_t>(count / folds + (fold < count % folds ? 1 : 0));
     parts[fold].assign(from, to);
-    std::sort(parts[fold].begin(), parts[fold].end());
+    std::ranges::sort(parts[fold]);
     from = to;
   }
   return parts;
@@ -87,7 +87,7 @@ std::vector<std::vector<std::size_t>> shuffled_folds(std::size_t count, std::siz
 std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector<Sample> all) {
   const std::vector<std::string> names = files_of_images(all);
   std::vector<std::string> files = names;
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
   const auto folds = static_cast<std::size_t>(options.folds.value());
   if (files.size() < folds) {
@@ -98,9 +98,8 @@ std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector
       shuffled_folds(files.size(), folds)[static_cast<std::size_t>(options.fold)];
   std::vector<Sample> kept;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto file = std::lower_bound(files.begin(), files.end(), names[i]) - files.begin();
-    const bool is_held_out =
-        std::binary_search(held_out.begin(), held_out.end(), static_cast<std::size_t>(file));
+    const auto file = std::ranges::lower_bound(files, names[i]) - files.begin();
+    const bool is_held_out = std::ranges::binary_search(held_out, static_cast<std::size_t>(file));
     if (is_held_out != (split == Split::train)) kept.push_back(std::move(all[i]));
   }
   return kept;
@@ -128,8 +127,7 @@ std::vector<Sample> hold_out(std::vector<Sample> all,
     return all;
   }
   const std::vector<std::size_t> groups = groups_of(all);
-  const std::size_t count =
-      groups.empty() ? 0 : *std::max_element(groups.begin(), groups.end()) + 1;
+  const std::size_t count = groups.empty() ? 0 : *std::ranges::max_element(groups) + 1;
   auto held_out = static_cast<std::size_t>(std::lround(static_cast<double>(count) * share));
   if (share > 0 && share < 1 && count > 1)
     held_out = std::clamp<std::size_t>(held_out, 1, count - 1);
@@ -169,7 +167,7 @@ void expect_parted(const std::vector<Sample>& train,
     if (found == trained.end()) continue;
     const SceneTime own = scene_time(sample);
     const auto meets = [](int64_t a, int64_t b) { return a == b || a < 0 || b < 0; };
-    if (std::any_of(found->second.begin(), found->second.end(), [&](const SceneTime& other) {
+    if (std::ranges::any_of(found->second, [&](const SceneTime& other) {
           return meets(own.first, other.first) && meets(own.second, other.second);
         }))
       shared.push_back(sample.id);

@@ -49,7 +49,7 @@ std::map<std::string, StarFolder> star_folders(const fs::path& place,
 }  // namespace
 
 bool has_star(const fs::path& place) {
-  return std::find(place.begin(), place.end(), kStar) != place.end();
+  return std::ranges::find(place, kStar) != place.end();
 }
 
 fs::path above_star(const fs::path& place) {
@@ -66,7 +66,7 @@ std::vector<FolderFile> list_star(const fs::path& place,
                                   const std::set<std::string>& images,
                                   const TakesFile& takes) {
   const std::map<std::string, StarFolder> folders = star_folders(place, is_recursive, takes);
-  const bool are_objects = std::any_of(folders.begin(), folders.end(), [&](const auto& folder) {
+  const bool are_objects = std::ranges::any_of(folders, [&](const auto& folder) {
     return folder.second.files.size() > 1 && images.count(folder.first) > 0;
   });
   std::vector<FolderFile> all;

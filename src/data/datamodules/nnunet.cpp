@@ -129,7 +129,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
                                            "NibabelIOWithReorient",
                                            "NaturalImage2DIO",
                                            "Tiff3DIO"};
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
+      if (std::ranges::find(known, name) == known.end()) {
         throw DataError(
             fmt::format("{}: overwrite_image_reader_writer: there is no '{}', expected {}.{}",
                         place,
@@ -198,7 +198,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
         const std::string name = entry.path().filename().string();
         if (!io::is_hidden(name) && ends_with(name, end)) names.push_back(name);
       }
-      std::sort(names.begin(), names.end());
+      std::ranges::sort(names);
       Cases cases;
       for (const std::string& name : names) {
         const std::string start = name.substr(0, name.size() - end.size());
@@ -341,8 +341,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
         shuffled_folds(all.size(), folds)[static_cast<std::size_t>(options_.fold)];
     std::size_t index = 0;
     for (const auto& entry : all) {
-      if (std::binary_search(held_out.begin(), held_out.end(), index++) == is_valid)
-        cases.insert(entry);
+      if (std::ranges::binary_search(held_out, index++) == is_valid) cases.insert(entry);
     }
     return cases;
   }

@@ -49,7 +49,7 @@ std::string folder_hint(const std::string& root, std::size_t columns) {
     if (holds_images(entry.path())) names.push_back(entry.path().filename().string());
     if (names.size() > kMostFolders) return "";
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   if (holds_images(parent)) names.insert(names.begin(), ".");
   if (names.empty()) return "";
   if (columns > 1 && names == std::vector<std::string>{"."}) {
@@ -58,7 +58,7 @@ std::string folder_hint(const std::string& root, std::size_t columns) {
            "data=folder 'data.folders=[.,MASKS]'; experiment=im2im/mae learns from images without "
            "masks";
   }
-  const auto target = std::find_if(names.begin(), names.end(), names_target);
+  const auto target = std::ranges::find_if(names, names_target);
   const auto image = std::find_if_not(names.begin(), names.end(), names_target);
   std::vector<std::string> typed = {image == names.end() ? "IMAGES" : *image};
   if (columns > 1) typed.push_back(target == names.end() ? "MASKS" : *target);

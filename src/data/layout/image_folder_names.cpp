@@ -26,7 +26,7 @@ template <class IsOfKind>
 std::string one_of_kind(std::vector<std::string> names,
                         const std::string& wanted,
                         const IsOfKind& is_of_kind) {
-  if (std::count(names.begin(), names.end(), wanted) > 0) return wanted;
+  if (std::ranges::count(names, wanted) > 0) return wanted;
   std::erase_if(names, std::not_fn(is_of_kind));
   return names.size() == 1 ? names[0] : "";
 }

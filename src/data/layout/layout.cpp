@@ -83,7 +83,7 @@ struct Base {
 bool has_partners(const std::vector<std::string>& images, const std::vector<std::string>& others) {
   std::set<std::string> names;
   for (const std::string& image : images) names.insert(decomposed(stem_of(image)));
-  return std::any_of(others.begin(), others.end(), [&](const std::string& other) {
+  return std::ranges::any_of(others, [&](const std::string& other) {
     return names.count(decomposed(stem_of(other))) > 0;
   });
 }
@@ -179,7 +179,7 @@ class FolderLayout {
   }
 
   const Holding* named(const std::string& name) const {
-    const auto found = std::find_if(holdings_.begin(), holdings_.end(), [&](const Holding& one) {
+    const auto found = std::ranges::find_if(holdings_, [&](const Holding& one) {
       return one.name == name && one.images.size() + one.annotations.size() > 0;
     });
     return found == holdings_.end() ? nullptr : &*found;
@@ -397,10 +397,8 @@ std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish)
     if (holds(name)) return layout_of_table((place / name).string(), false, wish);
   if (holds("imagesTr") && holds("dataset.json")) {
     const Holding images = look_into(place / "imagesTr", ".");
-    const bool has_channels =
-        std::any_of(images.images.begin(), images.images.end(), [](const std::string& name) {
-          return ends_with(stem_of(name), "_0000");
-        });
+    const bool has_channels = std::ranges::any_of(
+        images.images, [](const std::string& name) { return ends_with(stem_of(name), "_0000"); });
     return has_channels ? Layout{"nnunet", {}, "nnU-Net's folders"}
                         : Layout{"decathlon", {}, "dataset.json of the Decathlon"};
   }

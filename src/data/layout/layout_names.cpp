@@ -10,8 +10,7 @@ namespace cytra::data {
 
 namespace {
 bool is_one_of_names(const std::string& name, std::initializer_list<const char*> names) {
-  return std::any_of(
-      names.begin(), names.end(), [&](const char* one) { return in_small_letters(name) == one; });
+  return std::ranges::any_of(names, [&](const char* one) { return in_small_letters(name) == one; });
 }
 }  // namespace
 

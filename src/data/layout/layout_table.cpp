@@ -61,7 +61,7 @@ std::string split_column_of(const io::Table& table, std::size_t least) {
     std::set<std::string> words;
     for (const std::vector<std::string>& row : table.rows) words.insert(row[column]);
     if (words.size() < least || words.size() > 3 || words.count("predict") > 0) continue;
-    if (std::all_of(words.begin(), words.end(), [](const std::string& word) {
+    if (std::ranges::all_of(words, [](const std::string& word) {
           return word == in_small_letters(word) && names_split(word);
         }))
       return table.columns[column];
@@ -76,7 +76,7 @@ std::optional<Layout> layout_of_table(const std::string& file,
   const std::vector<std::string> columns = image_columns(table);
   Layout layout;
   const auto has = [&](const std::string& name) {
-    return std::find(table.columns.begin(), table.columns.end(), name) != table.columns.end();
+    return std::ranges::find(table.columns, name) != table.columns.end();
   };
   const std::string target =
       !wish.has_target || has(wish.target_col) ? wish.target_col : std::string();

@@ -34,9 +34,8 @@ std::vector<Affixes> affixes_of(const std::vector<std::string>& names, double sh
     for (const auto& [text, count] : counts)
       if (static_cast<double>(count) >= share * static_cast<double>(names.size()))
         texts.push_back(text);
-    std::stable_sort(texts.begin(), texts.end(), [](const std::string& a, const std::string& b) {
-      return a.size() < b.size();
-    });
+    std::ranges::stable_sort(
+        texts, [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
     return texts;
   };
   std::vector<Affixes> all;
@@ -79,8 +78,8 @@ bool pair_names(const std::vector<std::string>& images,
       std::multiset<std::string> keys;
       for (const std::string& name : targets) keys.insert(without_affixes(name, target));
       keys.erase("");  // misspelt names; their images are reported as those without a partner
-      const bool are_own = std::adjacent_find(keys.begin(), keys.end()) == keys.end();
-      const auto paired = std::count_if(images.begin(), images.end(), [&](const std::string& name) {
+      const bool are_own = std::ranges::adjacent_find(keys) == keys.end();
+      const auto paired = std::ranges::count_if(images, [&](const std::string& name) {
         const std::string key = without_affixes(name, image);
         return !key.empty() && keys.count(key) > 0;
       });
@@ -121,7 +120,7 @@ bool is_target_word(std::string word) {
 }
 
 bool is_target_name(const std::string& name) {
-  const auto begin = std::find_if(name.begin(), name.end(), parts_words);
+  const auto begin = std::ranges::find_if(name, parts_words);
   const auto end = std::find_if(name.rbegin(), name.rend(), parts_words);
   if (begin == name.end()) return false;
   return is_target_word({name.begin(), begin}) || is_target_word({end.base(), name.end()});

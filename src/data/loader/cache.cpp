@@ -117,7 +117,7 @@ std::vector<File> list_entries(const std::string& folder) {
       continue;
     files.push_back({info.st_mtim, static_cast<std::size_t>(info.st_size), path});
   }
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
+  std::ranges::sort(files, [](const File& a, const File& b) {
     return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
   });
   return files;
@@ -145,7 +145,7 @@ std::string content_stamp(const std::string& path) {
   if (fs::is_directory(path, ignored)) {
     for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) add(entry.path());
   }
-  std::sort(files.begin(), files.end());  // the files of a folder are listed in any order
+  std::ranges::sort(files);  // the files of a folder are listed in any order
   return fs::absolute(path, ignored).string() + " " +
          io::fingerprint(fmt::format("{}", fmt::join(files, "\n")));
 }

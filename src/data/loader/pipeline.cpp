@@ -60,8 +60,7 @@ Pipeline::Pipeline(std::vector<Sample> items,
 std::vector<double> Pipeline::weights() const {
   std::vector<double> weights;
   for (const Sample& item : items_) weights.push_back(item.weight);
-  const bool are_equal =
-      std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; });
+  const bool are_equal = std::ranges::all_of(weights, [](double w) { return w == 1; });
   return are_equal ? std::vector<double>{} : weights;
 }
 

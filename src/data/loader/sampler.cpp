@@ -27,7 +27,7 @@ std::vector<std::size_t> with_replacement(const SamplerSpec& spec, Rng& rng) {
   std::vector<double> sums(spec.items);
   std::partial_sum(spec.weights.begin(), spec.weights.end(), sums.begin());
   // the last image with a weight: rounding must not lead beyond it
-  const auto last = std::lower_bound(sums.begin(), sums.end(), sums.back());
+  const auto last = std::ranges::lower_bound(sums, sums.back());
   std::vector<std::size_t> images(of_a_pass(spec));
   for (std::size_t& image : images) {
     const auto place = std::upper_bound(sums.begin(), last, rng.uniform() * sums.back());
@@ -43,7 +43,7 @@ std::vector<std::size_t> without_replacement(const SamplerSpec& spec, Rng& rng) 
     const double waiting = -std::log(1.0 - rng.uniform());
     if (spec.weights[i] > 0) keys.emplace_back(waiting / spec.weights[i], i);
   }
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   std::vector<std::size_t> images;
   for (std::size_t i = 0; i < of_a_pass(spec); ++i) images.push_back(keys[i].second);
   return images;

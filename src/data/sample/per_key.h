@@ -72,7 +72,7 @@ class PerKey final : public Transform {
   }
   void apply(Sample& sample, Rng&) const override { options_.for_each(sample, options_); }
   RowChange by_rows(const std::string& key, const Scan& scan) const override {
-    if (std::find(options_.keys.begin(), options_.keys.end(), key) == options_.keys.end())
+    if (std::ranges::find(options_.keys, key) == options_.keys.end())
       return [](const at::Tensor& rows) { return rows; };
     if constexpr (IsPointwise<T>::value) return [this](const auto& rows) { return options_(rows); };
     if constexpr (HasRows<T>::value) return options_.by_rows(scan);

@@ -73,7 +73,7 @@ std::string size_text(const std::vector<int64_t>& size) {
 std::string spacing_text(const io::Geometry& geometry, std::size_t dims) {
   std::vector<double> um(geometry.spacing_um.end() - static_cast<std::ptrdiff_t>(dims),
                          geometry.spacing_um.end());
-  const bool is_small = *std::min_element(um.begin(), um.end()) < 50;
+  const bool is_small = *std::ranges::min_element(um) < 50;
   for (double& value : um) value /= is_small ? 1 : 1000;
   return fmt::format("{:.5g} {}", fmt::join(um, " x "), is_small ? "um" : "mm");
 }
@@ -169,7 +169,7 @@ std::string reason_of(const io::Geometry& geometry,
         "voxels of {}, expected {}", spacing_text(geometry, dims), spacing_text(image, dims));
   }
   constexpr double kDegrees = 57.29577951308232;
-  const double longest = *std::max_element(sides.begin(), sides.end());
+  const double longest = *std::ranges::max_element(sides);
   if (tilt * longest > kTolerance)
     return fmt::format("its axes are tilted by {:.3g} degrees against the image's",
                        tilt * kDegrees);

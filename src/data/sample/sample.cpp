@@ -16,8 +16,7 @@ namespace cytra::data {
 const std::vector<std::string> kMismatches{"error", "resample", "ignore"};
 
 Mismatch mismatch_of(const std::string& name) {
-  return static_cast<Mismatch>(std::find(kMismatches.begin(), kMismatches.end(), name) -
-                               kMismatches.begin());
+  return static_cast<Mismatch>(std::ranges::find(kMismatches, name) - kMismatches.begin());
 }
 
 at::Tensor& Sample::at(const std::string& key) {

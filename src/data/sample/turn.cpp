@@ -60,8 +60,7 @@ void copy(const T* from, T* to, at::IntArrayRef sizes, at::IntArrayRef strides) 
 }  // namespace
 
 bool Turn::is_identity() const {
-  return std::is_sorted(from.begin(), from.end()) &&
-         std::find(mirrored.begin(), mirrored.end(), true) == mirrored.end();
+  return std::ranges::is_sorted(from) && std::ranges::find(mirrored, true) == mirrored.end();
 }
 
 Turn mirror(const char* place, const std::vector<int64_t>& axes, int64_t dims) {

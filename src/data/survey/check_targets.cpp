@@ -19,7 +19,7 @@ std::optional<double> class_of(const TargetMeaning& meaning, double value) {
   if (meaning.ignore_index && value == static_cast<double>(*meaning.ignore_index)) return {};
   if (meaning.threshold) return value > *meaning.threshold ? 1 : 0;
   if (meaning.target_values.empty()) return value;
-  const auto found = std::find(meaning.target_values.begin(), meaning.target_values.end(), value);
+  const auto found = std::ranges::find(meaning.target_values, value);
   return static_cast<double>(found - meaning.target_values.begin());
 }
 
@@ -40,7 +40,7 @@ class TargetCheck {
  private:
   template <class Test>
   bool all(const Test& test) const {
-    return !facts_.empty() && std::all_of(facts_.begin(), facts_.end(), test);
+    return !facts_.empty() && std::ranges::all_of(facts_, test);
   }
 
   void say(const std::string& text, bool ends_training = false) {
@@ -60,7 +60,7 @@ class TargetCheck {
   }
 
   std::string values_option(const std::vector<double>& values) const {
-    const bool has_zero = std::count(values.begin(), values.end(), 0) > 0;
+    const bool has_zero = std::ranges::count(values, 0) > 0;
     const std::string list =
         fmt::format("{}=[{}]{}",
                     option("target_values"),
@@ -90,9 +90,8 @@ class TargetCheck {
   void find() {
     const bool is_label = meaning_.kind != Kind::values;
     const auto is_image = [](const TargetFacts& facts) { return facts.is_image; };
-    if (const auto one = std::find_if(facts_.begin(), facts_.end(), is_image);
-        one != facts_.end()) {
-      const auto count = std::count_if(facts_.begin(), facts_.end(), is_image);
+    if (const auto one = std::ranges::find_if(facts_, is_image); one != facts_.end()) {
+      const auto count = std::ranges::count_if(facts_, is_image);
       const bool are_all = count == static_cast<std::ptrdiff_t>(facts_.size());
       say(fmt::format(
           "the target is the image itself in {}{}{}",
@@ -127,7 +126,7 @@ class TargetCheck {
     if (colours.size() < 2 || colours.size() > kMostColours) return false;
     std::vector<std::string> names;
     for (const auto& [colour, count] : colours) names.push_back(colour);
-    if (std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    if (std::ranges::all_of(names, [](const std::string& name) {
           return name.substr(1, 2) == name.substr(3, 2) && name.substr(3, 2) == name.substr(5, 2);
         }))
       return false;  // grey: one channel

@@ -46,10 +46,8 @@ void follow_labels(const DatasetDescription& description, std::vector<ClassFacts
                     description.place));
   }
   for (const auto& [value, name] : description.labels) {
-    const auto place =
-        std::find_if(labels.begin(), labels.end(), [value = value](const ClassFacts& one) {
-          return one.value >= value;
-        });
+    const auto place = std::ranges::find_if(
+        labels, [value = value](const ClassFacts& one) { return one.value >= value; });
     if (place != labels.end() && place->value == value) continue;
     log::warn("{}: no image has the label {} ({})", description.place, value, name);
     labels.insert(place, {value, 0, 0});

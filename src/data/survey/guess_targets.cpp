@@ -179,8 +179,8 @@ bool has_shape(const io::Annotation& one) {
            (point[1] == one.box[1] || point[1] == one.box[3]);
   };
   return !one.masks.empty() ||
-         std::any_of(one.parts.begin(), one.parts.end(), [&](const std::vector<io::Ring>& rings) {
-           return rings.size() != 1 || !std::all_of(rings[0].begin(), rings[0].end(), is_corner);
+         std::ranges::any_of(one.parts, [&](const std::vector<io::Ring>& rings) {
+           return rings.size() != 1 || !std::ranges::all_of(rings[0], is_corner);
          });
 }
 
@@ -253,7 +253,7 @@ ImageHeaders look_at_images(const std::vector<Sample>& items, const std::string&
       return false;
     }
   };
-  if (facts.all_channels.size() > 1 && std::all_of(coloured.begin(), coloured.end(), is_grey)) {
+  if (facts.all_channels.size() > 1 && std::ranges::all_of(coloured, is_grey)) {
     for (const int64_t channels : {3, 4})
       if (facts.all_channels.erase(channels) > 0) facts.all_channels.insert(1);
   }

@@ -112,7 +112,7 @@ std::shared_ptr<Transform> loader_of(const SplitTransforms& transforms,
   for (const config::Node* list : order) {
     for (config::Node node : list->list) {
       const std::vector<std::string> names = loaded_keys(node);
-      if (std::find(names.begin(), names.end(), key) == names.end()) continue;
+      if (std::ranges::find(names, key) == names.end()) continue;
       node.set("keys", config::Node::make_string(key));
       return make<Transform>(node);
     }
@@ -155,7 +155,7 @@ ImageFacts read(const Sample& item,
                                 fmt::join(facts.shape, " "),
                                 io::fingerprint(image.const_data_ptr(), image.nbytes()));
   } catch (const std::exception& error) {
-    std::fill(counts.begin(), counts.end(), 0);
+    std::ranges::fill(counts, 0);
     facts.error = split(error.what(), '\n').front();
   }
   return facts;
@@ -261,8 +261,8 @@ std::vector<ClassFacts> KeyFacts::classes() const {
 }
 
 std::size_t KeyFacts::broken() const {
-  return static_cast<std::size_t>(std::count_if(
-      images.begin(), images.end(), [](const ImageFacts& image) { return !image.error.empty(); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(images, [](const ImageFacts& image) { return !image.error.empty(); }));
 }
 
 Survey survey(const DataModule& module,

@@ -155,9 +155,8 @@ std::string most_common(const Survey& survey, const std::string& key, const Text
     ++counts[text(image)];
   });
   if (counts.size() < 2) return "";
-  return std::max_element(counts.begin(),
-                          counts.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
+  return std::ranges::max_element(counts,
+                                  [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
 }
 
@@ -195,7 +194,7 @@ bool keeps_groups(const Survey& survey, const std::string& key, const IsOdd& is_
       ++counts[group].second;
     }
   });
-  return std::all_of(counts.begin(), counts.end(), [](const auto& one) {
+  return std::ranges::all_of(counts, [](const auto& one) {
     const auto [odd, all] = one.second;
     return all == 1 || 2 * odd <= all;
   });
@@ -282,11 +281,11 @@ void add_findings(Survey& survey, const Trial& trial, const std::string& on_erro
     find_broken(split, survey.problems, ends_training ? survey.problems : survey.notes);
     if (!split.keys.empty()) find_misfits(survey, split, trial);
     for (const auto& [key, facts] : split.keys) {
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
     }
   }
-  const bool has_images = std::any_of(
-      keys.begin(), keys.end(), [&](const std::string& key) { return !is_label(survey, key); });
+  const bool has_images =
+      std::ranges::any_of(keys, [&](const std::string& key) { return !is_label(survey, key); });
   for (const std::string& key : keys) {
     find_empty(survey, key);
     find_channels(survey, key, ends_training);

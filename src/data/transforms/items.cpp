@@ -36,9 +36,8 @@ struct SelectItemsd : KeyOptions {
     for (const std::string& key : keys) {
       if (!has(sample, key) && !allow_missing_keys) sample.at(key);  // throws
     }
-    erase_keys(sample, [&](const std::string& key) {
-      return std::find(keys.begin(), keys.end(), key) == keys.end();
-    });
+    erase_keys(sample,
+               [&](const std::string& key) { return std::ranges::find(keys, key) == keys.end(); });
   }
 };
 CYTRA_REGISTER(Transform, PerSample<SelectItemsd>, "SelectItemsd");

@@ -136,7 +136,7 @@ struct LoadOptions {
                                          "PILReader",
                                          "PydicomReader",
                                          "NrrdReader"};
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
       throw ConfigError("reader: there is no '" + path + "'." + suggestion(name, names));
     if (!one.is_map()) return;
     const auto options = config::parse<ReaderOptions>(one);

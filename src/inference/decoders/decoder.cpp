@@ -21,9 +21,8 @@ at::Tensor Decoder::decode(const at::Tensor& logits,
 
 bool Decoder::gives_labels() const {
   const std::vector<std::string> known = forms();
-  return std::any_of(known.begin(), known.end(), [this](const std::string& form) {
-    return is_labels(form) && steps(form).empty();
-  });
+  return std::ranges::any_of(
+      known, [this](const std::string& form) { return is_labels(form) && steps(form).empty(); });
 }
 
 bool Decoder::is_uncertainty(const std::string& form) {
@@ -56,7 +55,7 @@ std::vector<std::string> decoder_forms() {
   std::vector<std::string> all;
   for (const std::string& name : Registry<Decoder>::instance().names()) {
     for (std::string& form : make<Decoder>("_target_: " + name)->forms()) {
-      if (std::find(all.begin(), all.end(), form) == all.end()) all.push_back(std::move(form));
+      if (std::ranges::find(all, form) == all.end()) all.push_back(std::move(form));
     }
   }
   return all;
@@ -65,7 +64,7 @@ std::vector<std::string> decoder_forms() {
 std::string Decoder::form_of(const std::string& form, const std::string& key) const {
   const std::vector<std::string> known = forms();
   if (form.empty()) return known.front();
-  if (std::find(known.begin(), known.end(), form) != known.end()) return form;
+  if (std::ranges::find(known, form) != known.end()) return form;
   throw ConfigError(fmt::format(
       "{}={}: this model gives {}.{}", key, form, fmt::join(known, ", "), suggestion(form, known)));
 }

@@ -10,6 +10,9 @@
 namespace cytra::inference {
 namespace {
 
+using Flows = ToLabels<ops::FlowsToLabels>;
+using Stars = ToLabels<ops::StarsToLabels>;
+
 class InstanceDecoder final : public Decoder {
  public:
   struct Options {
@@ -25,10 +28,10 @@ class InstanceDecoder final : public Decoder {
   };
   explicit InstanceDecoder(const Options& options) {
     if (options.method == "flows") {
-      step_ = std::make_shared<ToLabels<ops::FlowsToLabels>>(options.flows);
+      step_ = std::make_shared<Step<Flows>>(Flows{options.flows});
       step_->name = "FlowsToLabels";
     } else {
-      step_ = std::make_shared<ToLabels<ops::StarsToLabels>>(options.stars);
+      step_ = std::make_shared<Step<Stars>>(Stars{options.stars});
       step_->name = "StarsToLabels";
     }
   }

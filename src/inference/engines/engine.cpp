@@ -278,7 +278,7 @@ std::vector<std::string> candidates(const EngineModel& model, const EngineOption
     const int rank = entry.rank(model, options);
     if (rank > 0) ranks.emplace_back(-rank, name);
   }
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   std::vector<std::string> names;
   for (auto& [rank, name] : ranks) names.push_back(std::move(name));
   return names;

@@ -98,7 +98,7 @@ class BundleConfig {
 /// Reverses a list of one number per axis.
 void turn_axes(Node& values, int64_t dims) {
   if (values.kind == config::Kind::list && static_cast<int64_t>(values.list.size()) == dims)
-    std::reverse(values.list.begin(), values.list.end());
+    std::ranges::reverse(values.list);
 }
 
 /// Converts a transform of `preprocessing` to ours. Throws: ConfigError naming what is not known
@@ -244,7 +244,7 @@ ImportedModel open_bundle(const std::string& path) {
                     ": neither models/model.ts nor models/model.pt with network_def in "
                     "configs/inference.json");
   }
-  std::reverse(imported.divisor.begin(), imported.divisor.end());
+  std::ranges::reverse(imported.divisor);
   imported.spatial_dims = dims;
   imported.in_channels = image.get<int64_t>("num_channels");
   std::vector<int64_t> order{0, 1};

@@ -84,8 +84,8 @@ Sides sides_in(const Node& config, const char* key, std::size_t dims) {
       given->kind == config::Kind::integer ? Sides{given->as<int64_t>()} : given->as<Sides>();
   if (sides.size() == 1) sides.resize(dims, sides[0]);
   constexpr int64_t kMostSide = 4096;
-  const bool fits = std::all_of(
-      sides.begin(), sides.end(), [](int64_t side) { return side >= 1 && side <= kMostSide; });
+  const bool fits =
+      std::ranges::all_of(sides, [](int64_t side) { return side >= 1 && side <= kMostSide; });
   if (sides.size() == dims && fits) return sides;
   throw ConfigError(fmt::format(
       "{}: {}: expected {} numbers from 1 to {}", given->where(), key, dims, kMostSide));
@@ -170,7 +170,7 @@ LoadedModel complete(const std::string& path,
                                            : nn::find_divisor(dims, fits);
   if (only.empty() && (fitting.divisor.empty() || fitting.is_fixed)) {
     const auto roi = model.config.get<Sides>("task.inference_args.roi_size", {});
-    const bool is_said = roi.size() == dims && *std::min_element(roi.begin(), roi.end()) > 0;
+    const bool is_said = roi.size() == dims && *std::ranges::min_element(roi) > 0;
     if (is_said && fits(roi)) fitting = {roi, true};
   }
   if (fitting.divisor.size() != dims ||

@@ -34,7 +34,7 @@ struct NnunetLabels {
           is_list && !value.list.empty() ? value.list[0].as<int64_t>() : value.as<int64_t>();
       if (number != 0 || (is_list && value.list.size() > 1)) found.emplace_back(number, name);
     }
-    if (!are_regions) std::sort(found.begin(), found.end());
+    if (!are_regions) std::ranges::sort(found);
     for (const auto& [number, name] : found) names.push_back(name);
   }
   int64_t channels() const { return static_cast<int64_t>(names.size()) + (are_regions ? 0 : 1); }
@@ -46,7 +46,7 @@ std::string configuration_of(const fs::path& folder, const Node& plans) {
   const std::vector<std::string> known = plans.at("configurations").keys();
   const std::string last =
       name.substr(name.rfind("__") == std::string::npos ? 0 : name.rfind("__") + 2);
-  if (std::find(known.begin(), known.end(), last) != known.end()) return last;
+  if (std::ranges::find(known, last) != known.end()) return last;
   if (known.size() == 1) return known[0];
   throw ConfigError(fmt::format(
       "{}: a folder that does not say which configuration its network is of; expected a name such "
@@ -60,7 +60,7 @@ Node of_each_axis(const Node& configuration, const char* key, std::size_t axes, 
   constexpr double kMost = 8192;
   const Node& node = configuration.at(key);
   const auto numbers = node.as<std::vector<double>>();
-  if (numbers.size() == axes && std::all_of(numbers.begin(), numbers.end(), [&](double number) {
+  if (numbers.size() == axes && std::ranges::all_of(numbers, [&](double number) {
         return number >= least && number <= kMost && (least < 1 || number == std::floor(number));
       }))
     return node;
@@ -91,7 +91,7 @@ std::string reader_of(const Node& plans, const std::string& plans_file) {
                                          "NibabelIOWithReorient",
                                          "NaturalImage2DIO",
                                          "Tiff3DIO"};
-  if (std::find(readers.begin(), readers.end(), reader) != readers.end()) return reader;
+  if (std::ranges::find(readers, reader) != readers.end()) return reader;
   throw ConfigError(fmt::format("{}: image_reader_writer: '{}', expected {}",
                                 plans_file,
                                 printable(reader),
@@ -179,7 +179,7 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   const bool are_planes = reader == "NaturalImage2DIO";
   auto order = plans.get<std::vector<int64_t>>("transpose_forward", {0, 1, 2});
   std::vector<int64_t> sorted = order;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   if (sorted != std::vector<int64_t>{0, 1, 2})
     throw ConfigError(plans_file + ": transpose_forward, expected an order of 0, 1, 2");
   if (!is_planar && order != sorted) file.order = order;

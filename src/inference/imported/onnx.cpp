@@ -28,7 +28,7 @@ ImportedModel open_onnx(const std::string& path) {
     if (facts.shape.size() > 2) {
       imported.in_channels = std::max<int64_t>(0, facts.shape[1]);
       const std::vector<int64_t> window(facts.shape.begin() + 2, facts.shape.end());
-      if (std::find(window.begin(), window.end(), -1) == window.end()) imported.window = window;
+      if (std::ranges::find(window, -1) == window.end()) imported.window = window;
     }
     if (!facts.config.empty())
       imported.config = config::parse_yaml(facts.config, path + " (config)");

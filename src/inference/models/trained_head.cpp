@@ -53,7 +53,7 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
   LoadedModel one = model;
   Node task = model.config.at("task");
   const std::vector<std::string> names = heads_of(task);
-  const auto found = std::find(names.begin(), names.end(), head);
+  const auto found = std::ranges::find(names, head);
   const Node* own = task.find("heads." + head);
   if (found == names.end() || own == nullptr || !own->is_map()) {
     throw ConfigError(fmt::format("predict.heads: '{}', but {} has the heads {}{}",

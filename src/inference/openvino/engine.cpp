@@ -57,7 +57,7 @@ ov::element::Type element_for(c10::ScalarType type) {
   const auto needed = type == at::kBFloat16 ? "BF16" : "FP16";
   if (type == at::kFloat) return ov::element::f32;
   const auto found = core().get_property("CPU", ov::device::capabilities);
-  if (std::find(found.begin(), found.end(), needed) == found.end())
+  if (std::ranges::find(found, needed) == found.end())
     throw EngineUnfit("this processor does not compute in " + name_of(type), true);
   return type == at::kBFloat16 ? ov::element::bf16 : ov::element::f16;
 }
@@ -149,7 +149,7 @@ void drop_oldest(const std::string& folder) {
     bytes += static_cast<int64_t>(entry->file_size(ignored));
     files.emplace_back(entry->last_write_time(ignored), entry->path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   for (auto file = files.begin(); file != files.end() && bytes > kCacheBytes; ++file) {
     std::error_code ignored;
     bytes -= static_cast<int64_t>(fs::file_size(file->second, ignored));

@@ -45,8 +45,7 @@ std::shared_ptr<ov::Model> read_with_files(ov::Core& core,
   namespace fs = std::filesystem;
   for (const std::string& name : files) {
     const fs::path file(name);
-    const bool leads_out =
-        file.is_absolute() || std::find(file.begin(), file.end(), "..") != file.end();
+    const bool leads_out = file.is_absolute() || std::ranges::find(file, "..") != file.end();
     std::error_code ignored;
     if (!leads_out && fs::is_regular_file(fs::path(path).parent_path() / file, ignored)) continue;
     throw EngineUnfit(

@@ -185,7 +185,7 @@ class Decoder final : public ov::frontend::pytorch::TorchDecoder {
                                                     "aten::_convolution",
                                                     "aten::matmul",
                                                     "aten::clone"};
-    if (std::find(kNever.begin(), kNever.end(), kind_) != kNever.end()) return false;
+    if (std::ranges::find(kNever, kind_) != kNever.end()) return false;
     return in < inputs_.size() && out < outputs_.size() &&
            aliases_->mayContainAlias(inputs_[in], outputs_[out]);
   }

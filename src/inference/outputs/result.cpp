@@ -23,8 +23,7 @@ io::Dtype label_dtype(const at::Tensor& labels) {
 }
 
 bool take_objects(const ImageResult::Outputs& outputs) {
-  return std::any_of(
-      outputs.begin(), outputs.end(), [](const auto& output) { return output->takes_objects(); });
+  return std::ranges::any_of(outputs, [](const auto& output) { return output->takes_objects(); });
 }
 
 }  // namespace
@@ -61,8 +60,7 @@ bool ImageResult::works_by_slabs() const {
          !options_.original_grid && !take_objects(outputs_) &&
          predictor_.windowed().finish.channels(predictor_.model().out_channels) == 1 &&
          predictor_.windowed().decoder->is_labels(predictor_.windowed().form) &&
-         std::all_of(
-             steps.begin(), steps.end(), [](const auto& step) { return step->works_by_objects(); });
+         std::ranges::all_of(steps, [](const auto& step) { return step->works_by_objects(); });
 }
 
 bool ImageResult::needs_whole() const {

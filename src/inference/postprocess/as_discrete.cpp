@@ -7,20 +7,14 @@
 namespace cytra::inference {
 namespace {
 
-class AsDiscrete final : public Postprocess {
- public:
-  using Options = ops::AsDiscrete;
-  explicit AsDiscrete(const Options& options) : options_(options) {}
-  void apply(Result& result) const override {
-    result.values = options_(result.values).to(at::kInt);
+struct AsDiscrete : ops::AsDiscrete {
+  void apply(Result& result) const {
+    result.values = (*this)(result.values).to(at::kInt);
     result.is_labels = true;
     result.is_objects = false;
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Postprocess, AsDiscrete, "AsDiscrete");
+CYTRA_REGISTER(Postprocess, Step<AsDiscrete>, "AsDiscrete");
 
 }  // namespace
 }  // namespace cytra::inference

@@ -6,32 +6,25 @@
 namespace cytra::inference {
 namespace {
 
-class DistanceTransformEDT final : public Postprocess {
- public:
-  struct Options {
-    std::vector<double> sampling;
-    template <class V>
-    void visit(V& v) {
-      v("sampling",
-        sampling,
-        "distance between voxels, one number or one per dimension; null: 1",
-        1e-12,
-        1e12);
-    }
-  };
-  explicit DistanceTransformEDT(const Options& options) : options_(options) {}
-  void apply(Result& result) const override {
+struct DistanceTransformEDT {
+  std::vector<double> sampling;
+  template <class V>
+  void visit(V& v) {
+    v("sampling",
+      sampling,
+      "distance between voxels, one number or one per dimension; null: 1",
+      1e-12,
+      1e12);
+  }
+  void apply(Result& result) const {
     expect_labels(result);
     for_channels(result, [&](const at::Tensor& channel) {
-      return ops::distance_transform(channel, options_.sampling);
+      return ops::distance_transform(channel, sampling);
     });
     result.is_labels = result.is_objects = false;
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Postprocess, DistanceTransformEDT, "DistanceTransformEDT");
+CYTRA_REGISTER(Postprocess, Step<DistanceTransformEDT>, "DistanceTransformEDT");
 
 }  // namespace
 }  // namespace cytra::inference

@@ -5,23 +5,17 @@
 namespace cytra::inference {
 namespace {
 
-class RemoveSmallObjects final : public Postprocess {
- public:
-  using Options = ops::RemoveSmallObjects;
-  explicit RemoveSmallObjects(const Options& options) : options_(options) {}
-  void apply(Result& result) const override {
+struct RemoveSmallObjects : ops::RemoveSmallObjects {
+  void apply(Result& result) const {
     expect_labels(result);
-    Options options = options_;
+    ops::RemoveSmallObjects options = *this;
     if (options.by_measure && options.pixdim.empty()) options.pixdim = spacing_of(result);
     if (options.by_measure && options.pixdim.empty())
       throw DataError("by_measure: the image's spacing is not known, expected pixdim");
     result.values = options(result.values);
   }
-
- private:
-  Options options_;
 };
-CYTRA_REGISTER(Postprocess, RemoveSmallObjects, "RemoveSmallObjects");
+CYTRA_REGISTER(Postprocess, Step<RemoveSmallObjects>, "RemoveSmallObjects");
 
 }  // namespace
 }  // namespace cytra::inference

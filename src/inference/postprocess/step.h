@@ -35,35 +35,40 @@ void for_channels(Result& result, const Change& change) {
   result.values = at::stack(channels);
 }
 
-/// A step by an operation that makes labels ([Z,]Y,X) of all channels of a model's output.
+/// A step by its options, which apply(Result&) themselves.
 template <class Operation>
-class ToLabels final : public Postprocess {
+class Step final : public Postprocess {
  public:
   using Options = Operation;
-  explicit ToLabels(const Options& options) : options_(options) {}
-  void apply(Result& result) const override {
-    expect_scores(result);
-    result.values = options_(result.values).unsqueeze(0);
-    result.is_labels = result.is_objects = true;
+  explicit Step(const Options& options) : options_(options) {}
+  void apply(Result& result) const override { options_.apply(result); }
+  bool works_by_objects() const override {
+    return requires {
+      Options::kWorksByObjects;
+    };
   }
 
  private:
   Options options_;
 };
 
-/// A step by an operation of ops/labels/ on labels.
+/// An operation that makes labels ([Z,]Y,X) of all channels of a model's output.
 template <class Operation>
-class OnLabels final : public Postprocess {
- public:
-  using Options = Operation;
-  explicit OnLabels(const Options& options) : options_(options) {}
-  void apply(Result& result) const override {
-    expect_labels(result);
-    result.values = options_(result.values);
+struct ToLabels : Operation {
+  void apply(Result& result) const {
+    expect_scores(result);
+    result.values = (*this)(result.values).unsqueeze(0);
+    result.is_labels = result.is_objects = true;
   }
+};
 
- private:
-  Options options_;
+/// An operation of ops/labels/ on labels.
+template <class Operation>
+struct OnLabels : Operation {
+  void apply(Result& result) const {
+    expect_labels(result);
+    result.values = (*this)(result.values);
+  }
 };
 
 }  // namespace cytra::inference

@@ -105,18 +105,16 @@ double isodata(const Histogram& of) {
 
 double triangle(const Histogram& of) {
   auto counts = of.exact;
-  const auto peak_at = [&] {
-    return std::max_element(counts.begin(), counts.end()) - counts.begin();
-  };
+  const auto peak_at = [&] { return std::ranges::max_element(counts) - counts.begin(); };
   const auto is_used = [](int64_t count) { return count != 0; };
   std::ptrdiff_t peak = peak_at();
   const std::ptrdiff_t last = kBins - 1,
-                       low = std::find_if(counts.begin(), counts.end(), is_used) - counts.begin(),
+                       low = std::ranges::find_if(counts, is_used) - counts.begin(),
                        high = last - (std::find_if(counts.rbegin(), counts.rend(), is_used) -
                                       counts.rbegin());
   const bool is_flipped = peak - low < high - peak;
   if (is_flipped) {
-    std::reverse(counts.begin(), counts.end());
+    std::ranges::reverse(counts);
     peak = last - peak;
   }
   const std::ptrdiff_t start = is_flipped ? last - high : low;

@@ -11,30 +11,26 @@
 namespace cytra::inference {
 namespace {
 
-class Watershed final : public Postprocess {
- public:
-  struct Options {
-    int64_t min_distance = 5;
-    std::optional<int64_t> connectivity = 1;
-    std::vector<double> sampling;
-    template <class V>
-    void visit(V& v) {
-      v("min_distance",
-        min_distance,
-        "smallest distance between centres in voxels, along at least one axis",
-        1,
-        1e6);
-      v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
-      v("sampling",
-        sampling,
-        "distance between voxels, one number or one per dimension; null: 1",
-        1e-12,
-        1e12);
-    }
-  };
-  explicit Watershed(const Options& options) : options_(options) {}
-  bool works_by_objects() const override { return true; }
-  void apply(Result& result) const override {
+struct Watershed {
+  int64_t min_distance = 5;
+  std::optional<int64_t> connectivity = 1;
+  std::vector<double> sampling;
+  template <class V>
+  void visit(V& v) {
+    v("min_distance",
+      min_distance,
+      "smallest distance between centres in voxels, along at least one axis",
+      1,
+      1e6);
+    v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
+    v("sampling",
+      sampling,
+      "distance between voxels, one number or one per dimension; null: 1",
+      1e-12,
+      1e12);
+  }
+  static constexpr bool kWorksByObjects = true;
+  void apply(Result& result) const {
     expect_labels(result);
     for_channels(result, [&](const at::Tensor& channel) { return split(channel); });
     result.is_objects = true;
@@ -43,21 +39,20 @@ class Watershed final : public Postprocess {
  private:
   at::Tensor split(const at::Tensor& channel) const {
     const at::Tensor mask = channel.ne(0);
-    const int64_t connectivity = options_.connectivity.value_or(0);
+    const int64_t reach = connectivity.value_or(0);
     ops::PeakOptions search;
-    search.min_distance = options_.min_distance;
-    search.labels = ops::connected_components(mask, connectivity).labels;
+    search.min_distance = min_distance;
+    search.labels = ops::connected_components(mask, reach).labels;
     search.threshold_abs = 0;
-    const at::Tensor distance = ops::distance_transform(mask, options_.sampling);
+    const at::Tensor distance = ops::distance_transform(mask, sampling);
     at::Tensor peaks = at::zeros(mask.sizes(), at::kBool);
     bool* is_peak = peaks.mutable_data_ptr<bool>();
     for (const int64_t voxel : ops::peak_local_max(distance, search)) is_peak[voxel] = true;
-    const at::Tensor markers = ops::connected_components(peaks, connectivity).labels;
-    return ops::watershed(distance.neg(), markers, mask, connectivity);
+    const at::Tensor markers = ops::connected_components(peaks, reach).labels;
+    return ops::watershed(distance.neg(), markers, mask, reach);
   }
-  Options options_;
 };
-CYTRA_REGISTER(Postprocess, Watershed, "Watershed");
+CYTRA_REGISTER(Postprocess, Step<Watershed>, "Watershed");
 
 }  // namespace
 }  // namespace cytra::inference

@@ -231,7 +231,7 @@ InputTransforms::InputTransforms(const Node& config, const std::string& left_out
       std::erase_if(list->list,
                     [&](Node& transform) { return is_idle_without(transform, left_out); });
     }
-    choose_time_ = std::any_of(list->list.begin(), list->list.end(), chooses_time);
+    choose_time_ = std::ranges::any_of(list->list, chooses_time);
     for (const Node& transform : list->list) {
       const Node* axes = transform.find("axes");
       if (axes != nullptr && axes->kind == config::Kind::string) axes_ = axes->string;

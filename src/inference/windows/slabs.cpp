@@ -141,7 +141,7 @@ int64_t predict_slabs(const RowSource& source,
     const int64_t row = start - layout.before[0];
     return row < range.end && row + layout.roi[0] > range.begin;
   };
-  const auto begin = std::find_if(starts.begin(), starts.end(), reaches);
+  const auto begin = std::ranges::find_if(starts, reaches);
   if (begin == starts.end() || range.begin >= range.end) return 0;
   const auto end = std::find_if_not(begin, starts.end(), reaches);
   const c10::Device device = device_or(options.sw_device, c10::kCPU);

@@ -57,7 +57,7 @@ Factors make_factors(const Sizes& roi, const std::string& mode, const std::vecto
         const float x = static_cast<float>(i) - static_cast<float>(roi[d] - 1) / 2;
         line.push_back(std::exp(x * x / scale));
       }
-      least *= *std::min_element(line.begin(), line.end());
+      least *= *std::ranges::min_element(line);
     }
     factors.floor = std::max(least, 1e-3F);
   } else if (mode == "nnunet") {  // nnunetv2's compute_gaussian, whose least value is float16's
@@ -74,7 +74,7 @@ Factors make_factors(const Sizes& roi, const std::string& mode, const std::vecto
     }
     factors.floor = 6e-9F;
   } else if (mode == "cellpose") {  // cellpose.transforms._taper_mask
-    const int64_t largest = std::max<int64_t>(224, *std::max_element(roi.begin(), roi.end()));
+    const int64_t largest = std::max<int64_t>(224, *std::ranges::max_element(roi));
     for (const int64_t side : roi) {
       std::vector<float>& line = factors.of.emplace_back();
       for (int64_t i = 0; i < side; ++i) {

@@ -213,7 +213,7 @@ std::vector<std::string> list_annotations(const std::string& folder, bool is_rec
     }
   }
   if (error) throw ConfigError(folder + ": can't be read: " + error.message());
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 
@@ -249,18 +249,18 @@ std::vector<std::string> class_names_of(const std::vector<std::string>& paths) {
     for (const std::string& name : file->classes) {
       if (!file->is_ordered) {
         others.insert(name);
-      } else if (std::find(ordered.begin(), ordered.end(), name) == ordered.end()) {
+      } else if (std::ranges::find(ordered, name) == ordered.end()) {
         ordered.push_back(name);
       }
     }
   }
   std::vector<std::string> rest;
   for (const std::string& name : others)
-    if (std::find(ordered.begin(), ordered.end(), name) == ordered.end()) rest.push_back(name);
+    if (std::ranges::find(ordered, name) == ordered.end()) rest.push_back(name);
   const auto is_number = [](const std::string& name) {
     return name.find_first_not_of("0123456789") == std::string::npos;
   };
-  std::sort(rest.begin(), rest.end(), [&](const std::string& a, const std::string& b) {
+  std::ranges::sort(rest, [&](const std::string& a, const std::string& b) {
     if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
     return a < b;
   });

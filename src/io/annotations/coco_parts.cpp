@@ -153,12 +153,11 @@ AnnotationFile CocoParts::finish() {
     all.push_back(category);
     if (category.super != category.name) supers.insert(category.super);
   }
-  std::stable_sort(
-      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.id < b.id; });
   for (const Category& category : all) {
     // A category that only groups others, such as Roboflow's first one, is no class.
     if (!category.is_used && supers.count(category.name) > 0) continue;
-    if (std::find(file.classes.begin(), file.classes.end(), category.name) == file.classes.end())
+    if (std::ranges::find(file.classes, category.name) == file.classes.end())
       file.classes.push_back(category.name);
   }
   if (names_.empty()) file.is_ordered = false;

@@ -105,10 +105,9 @@ bool lead_with_background(std::vector<Class>& classes) {
       if (name == known) return true;
     return false;
   };
-  auto found = std::find_if(classes.begin(), classes.end(), by_name);
+  auto found = std::ranges::find_if(classes, by_name);
   if (found == classes.end()) {
-    found = std::find_if(
-        classes.begin(), classes.end(), [](const Class& one) { return one.colour == "#000000"; });
+    found = std::ranges::find_if(classes, [](const Class& one) { return one.colour == "#000000"; });
   }
   if (found == classes.end()) return false;
   std::rotate(classes.begin(), found, found + 1);

@@ -16,7 +16,7 @@ namespace cytra::io {
 const std::vector<std::string> kTargetKinds{"instances", "classes", "mask", "channels", "boxes"};
 
 TargetKind target_kind(const std::string& name) {
-  const auto found = std::find(kTargetKinds.begin(), kTargetKinds.end(), name);
+  const auto found = std::ranges::find(kTargetKinds, name);
   if (found != kTargetKinds.end()) return static_cast<TargetKind>(found - kTargetKinds.begin());
   throw ConfigError(fmt::format("annotations: '{}', expected {}.{}",
                                 name,
@@ -83,7 +83,7 @@ class Painter {
           throw DataError(path_ + ": an outline with too many sides, expected a simpler one");
       }
     }
-    std::sort(crossings.begin(), crossings.end(), [](const Crossing& a, const Crossing& b) {
+    std::ranges::sort(crossings, [](const Crossing& a, const Crossing& b) {
       return a.row != b.row ? a.row < b.row : a.x < b.x;
     });
     const auto column = [&](double x) {
@@ -116,7 +116,7 @@ class Painter {
 int64_t class_of(const std::string& path,
                  const Annotation& object,
                  const std::vector<std::string>& names) {
-  const auto found = std::find(names.begin(), names.end(), object.class_name);
+  const auto found = std::ranges::find(names, object.class_name);
   if (found != names.end()) return found - names.begin() + 1;
   throw DataError(fmt::format("{}: {}, expected one of class_names: {}.{}",
                               path,

@@ -118,7 +118,7 @@ CocoRle fill_coco_polygon(const std::string& place,
     }
   }
   changes.push_back(height * width);
-  std::sort(changes.begin(), changes.end());
+  std::ranges::sort(changes);
   CocoRle rle{height, width, {}};
   int64_t before = 0;
   for (const int64_t change :

@@ -64,7 +64,7 @@ std::vector<std::string> files_of(const std::string& path) {
     if (count > 0 && is_dicom({head, static_cast<std::size_t>(count)}, name))
       files.push_back(entry.path().string());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -75,7 +75,7 @@ void add(const std::string& file, std::vector<Group>& groups) {
   for (std::size_t i = 0; i < header.frames.size(); ++i) {
     DicomFrame frame = header.frames[i];
     frame.has_orientation = frame.has_orientation && is_orientation(frame.orientation);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
+    auto group = std::ranges::find_if(groups, [&](const Group& other) {
       const DicomFrame& first = other.entries[0].slice.where;
       return other.stack.header.series == header.series && other.stack.header.like(header) &&
              first.has_orientation == frame.has_orientation &&
@@ -120,9 +120,8 @@ std::string list_of(const std::vector<Group>& groups) {
 void sort_by_place(const std::string& path, Group& group, const Vector& normal) {
   std::vector<Entry>& entries = group.entries;
   const auto place = [&](const Entry& entry) { return dot(normal, entry.slice.where.position); };
-  std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-    return place(a) < place(b);
-  });
+  std::ranges::stable_sort(entries,
+                           [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
   const double range = place(entries.back()) - place(entries.front()),
                same = 0.01 * range / static_cast<double>(entries.size());
   std::vector<std::size_t> starts;
@@ -158,9 +157,8 @@ void sort_by_place(const std::string& path, Group& group, const Vector& normal) 
 
 void sort_by_number(const std::string& path, Group& group) {
   std::vector<Entry>& entries = group.entries;
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.instance < b.instance;
-  });
+  std::ranges::stable_sort(entries,
+                           [](const Entry& a, const Entry& b) { return a.instance < b.instance; });
   for (std::size_t i = 1; i < entries.size(); ++i) {
     const DicomSlice &before = entries[i - 1].slice, &slice = entries[i].slice;
     if (slice.file != before.file && entries[i].instance == entries[i - 1].instance) {
@@ -185,10 +183,10 @@ void check_distances(const std::string& path, const Group& group, const Vector& 
   }
   if (distances.size() < 2) return;
   std::vector<double> sorted = distances;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double usual = sorted[sorted.size() / 2];
   if (sorted.back() > (1 + kGap) * usual) {
-    const auto widest = std::max_element(distances.begin(), distances.end()) - distances.begin();
+    const auto widest = std::ranges::max_element(distances) - distances.begin();
     throw DataError(fmt::format(
         "{}: {:.3f} mm between planes {} and {} and {:.3f} mm between most, expected equal "
         "distances; slices may be missing: copy the series again",
@@ -275,7 +273,7 @@ DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes) {
     for (const Entry& entry : group.entries) first = std::min(first, entry.instance);
     return first;
   };
-  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+  std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
     const int order = a.stack.header.series.compare(b.stack.header.series);
     return order != 0 ? order < 0 : first_instance(a) < first_instance(b);
   });

@@ -118,9 +118,8 @@ void Hdf5File::open_set(const std::string& set) {
   for (auto entry = found.sets.begin(); entry != found.sets.end() && listed < 20; ++entry, ++listed)
     list += fmt::format("{}{} ({})", listed == 0 ? "" : ", ", entry->first, entry->second);
   if (found.sets.empty()) list = "none of 2 to 5 dimensions";
-  const bool is_closed = name.empty()
-                             ? found.sets.empty() && !found.closed.empty()
-                             : std::count(found.closed.begin(), found.closed.end(), name) > 0;
+  const bool is_closed = name.empty() ? found.sets.empty() && !found.closed.empty()
+                                      : std::ranges::count(found.closed, name) > 0;
   if (is_closed) {
     unsigned major = 0, minor = 0, release = 0;
     H5get_libversion(&major, &minor, &release);

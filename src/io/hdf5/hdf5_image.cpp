@@ -49,8 +49,7 @@ class Hdf5Image final : public ImageReader {
   Image read(const Region& region) const override {
     const Region part = within(region, info_.shape, path_);
     Image image = allocate_part(path_, info_, part, file_.bytes());
-    const auto [least, most] =
-        std::minmax_element(chosen_.channels.begin(), chosen_.channels.end());
+    const auto [least, most] = std::ranges::minmax_element(chosen_.channels);
     // The order is t, c, z, y, x.
     const std::array<int64_t, 5> begin{
         chosen_.timepoint, *least, part.begin[0], part.begin[1], part.begin[2]};

@@ -111,8 +111,7 @@ Geometry meta_geometry(const std::string& path, const MetaHeader& header, std::s
   const auto offset = numbers({"Origin", "Offset", "Position"}, dimensions);
   const std::size_t space = std::min<std::size_t>(dimensions, 3);
   // A negative distance turns its axis round.
-  const bool is_turned =
-      std::any_of(spacing.begin(), spacing.end(), [](double distance) { return distance < 0; });
+  const bool is_turned = std::ranges::any_of(spacing, [](double distance) { return distance < 0; });
   for (double& distance : spacing) distance *= mm;
   if (matrix.empty() && offset.empty() && !is_turned)
     return spaced_geometry({spacing.begin(), spacing.begin() + (spacing.empty() ? 0 : space)});

@@ -355,7 +355,7 @@ Geometry nifti_geometry(const NiftiHeader& header) {
       is_unset = is_unset && (sides[i] == 1 || sides[i] == 0);
     }
     if (is_unset) sides = {};  // 1 without a unit is what programs write for an unknown spacing
-    const bool is_spacing = std::all_of(sides.begin(), sides.end(), [](double v) { return v > 0; });
+    const bool is_spacing = std::ranges::all_of(sides, [](double v) { return v > 0; });
     if (is_spacing && geometry.sform == 0 && geometry.qform == 0)
       affine = guessed_affine(header, sides);
   }

@@ -231,7 +231,7 @@ class NiftiImage final : public ImageReader {
     std::vector<int64_t> groups, channels;
     for (const int64_t channel : chosen_.channels) {
       const int64_t group = channel / samples_per_voxel_;
-      const auto found = std::find(groups.begin(), groups.end(), group);
+      const auto found = std::ranges::find(groups, group);
       channels.push_back((found - groups.begin()) * samples_per_voxel_ +
                          channel % samples_per_voxel_);
       if (found == groups.end()) groups.push_back(group);

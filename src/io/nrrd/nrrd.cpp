@@ -137,7 +137,7 @@ std::vector<std::vector<double>> nrrd_vectors(const std::string& path, std::stri
     if (text[0] != '(' || end == std::string_view::npos)
       fail_nrrd(path, "has the vectors '" + printable(text, 40) + "'");
     std::string numbers(text.substr(1, end - 1));
-    std::replace(numbers.begin(), numbers.end(), ',', ' ');
+    std::ranges::replace(numbers, ',', ' ');
     vectors.push_back(real_numbers(path, "a vector", numbers));
     if (vectors.back().size() < 2 || vectors.back().size() > 4)
       fail_nrrd(path, fmt::format("has vectors of {} numbers", vectors.back().size()));
@@ -198,8 +198,8 @@ NrrdAxes nrrd_axes(const std::string& path,
       axes.space.push_back(i);
     }
   }
-  if (axes.space.size() < 2 || std::count(axes.names.begin(), axes.names.end(), 'C') > 1 ||
-      std::count(axes.names.begin(), axes.names.end(), 'T') > 1)
+  if (axes.space.size() < 2 || std::ranges::count(axes.names, 'C') > 1 ||
+      std::ranges::count(axes.names, 'T') > 1)
     fail_nrrd(
         path,
         fmt::format(
@@ -351,7 +351,7 @@ std::string nrrd_place(const ImageInfo& info, const std::string& channels) {
   const LpsGeometry place = lps_geometry(info);
   const std::size_t count = place.dimensions;
   if (!place.is_placed) {
-    const bool is_known = *std::max_element(place.spacing.begin(), place.spacing.end()) > 0;
+    const bool is_known = *std::ranges::max_element(place.spacing) > 0;
     if (!is_known) return "";
     std::string spacings = channels.empty() ? "" : " nan", units = channels.empty() ? "" : " \"\"";
     for (std::size_t i = 0; i < count; ++i) {

@@ -15,7 +15,7 @@ void check_axes(const std::string& axes) {
   bool is_right = ends_with(axes, "YX");
   for (const char name : planes)
     is_right = is_right && std::string_view("TCZ").find(name) != std::string_view::npos &&
-               std::count(planes.begin(), planes.end(), name) == 1;
+               std::ranges::count(planes, name) == 1;
   if (is_right) return;
   throw ConfigError("axes: '" + printable(axes, 20) +
                     "', expected those of the file, the slowest first: T, C and Z at most once "
@@ -31,7 +31,7 @@ std::string plane_axes(const std::string& path,
   const std::string names = axes.substr(0, axes.size() - 2);
   if (names.size() == sizes.size()) return names;
   // Axes of size 1 may be left out; for an image of one plane, all may be named.
-  const auto ones = static_cast<std::size_t>(std::count(sizes.begin(), sizes.end(), 1));
+  const auto ones = static_cast<std::size_t>(std::ranges::count(sizes, 1));
   std::string result(sizes.size(), '-');
   if (ones == sizes.size()) return result;
   if (sizes.size() - ones != names.size()) {

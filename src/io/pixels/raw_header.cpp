@@ -224,8 +224,7 @@ Geometry axis_aligned_geometry(const std::vector<double>& steps_um,
     is_placed = is_placed || step < 0;
   }
   Geometry geometry = spaced_geometry(spacing);
-  const bool is_known =
-      std::all_of(spacing.begin(), spacing.end(), [](double distance) { return distance > 0; });
+  const bool is_known = std::ranges::all_of(spacing, [](double distance) { return distance > 0; });
   // The spacing of a plane's axis that the file does not have stays unknown.
   if (is_placed && is_known && steps.size() >= 2)
     geometry.affine = placed_geometry(steps, origin).affine;

@@ -90,8 +90,7 @@ TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
 template <class Fits>
 std::unique_ptr<TiffFile::Handle> TiffFile::take_idle(const Fits& fits) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found =
-      std::find_if(idle_.begin(), idle_.end(), [&](const auto& handle) { return fits(*handle); });
+  const auto found = std::ranges::find_if(idle_, [&](const auto& handle) { return fits(*handle); });
   if (found == idle_.end()) return nullptr;
   std::unique_ptr<Handle> handle = std::move(*found);
   idle_.erase(found);

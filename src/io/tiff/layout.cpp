@@ -134,7 +134,7 @@ void find_smaller(const std::vector<TiffPage>& pages, TiffLayout& layout) {
     const TiffPage& page = pages[i];
     if (i == 0 || !page.is_reduced) {
       full = i;
-      is_ours = std::binary_search(layout.pages.begin(), layout.pages.end(), i);
+      is_ours = std::ranges::binary_search(layout.pages, i);
       was_ours = was_ours || is_ours;
       continue;
     }
@@ -143,9 +143,8 @@ void find_smaller(const std::vector<TiffPage>& pages, TiffLayout& layout) {
         is_same_form(page, ours))
       is_ours = true;
     if (!is_ours || !page.like(ours)) continue;
-    const auto same = std::find_if(levels.begin(), levels.end(), [&](const PageIndices& level) {
-      return pages[level[0]].same_as(page);
-    });
+    const auto same = std::ranges::find_if(
+        levels, [&](const PageIndices& level) { return pages[level[0]].same_as(page); });
     if (same != levels.end()) {
       same->push_back(i);
     } else if (levels.size() < 32) {

@@ -171,9 +171,9 @@ class OmeLayout {
     std::vector<int64_t> scenes;
     for (std::size_t i = 0; i < images_.size(); ++i) {
       const std::vector<TiffData>& data = images_[i].data;
-      const bool is_here =
-          data.empty() ||
-          std::any_of(data.begin(), data.end(), [&](const auto& d) { return !is_elsewhere(d); });
+      const bool is_here = data.empty() || std::ranges::any_of(data, [&](const auto& d) {
+                             return !is_elsewhere(d);
+                           });
       if (is_here) scenes.push_back(static_cast<int64_t>(i));
     }
     return scenes;
@@ -208,8 +208,8 @@ class OmeLayout {
   }
 
   void read_image(const OmeXmlImage& image, int64_t first) {
-    const bool is_set = std::any_of(
-        image.data.begin(), image.data.end(), [&](const auto& data) { return is_elsewhere(data); });
+    const bool is_set =
+        std::ranges::any_of(image.data, [&](const auto& data) { return is_elsewhere(data); });
     if (is_set) return read_set(image);
     const Attributes& pixels = image.pixels;
     bool is_mapped = false;

@@ -44,7 +44,7 @@ class OmeSetImage final : public ImageReader {
     check_shape(path_, info_.shape, info_.dtype, bytes_);
     const auto& names = layout_.channel_names;
     const bool is_named =
-        std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });
+        std::ranges::any_of(names, [](const auto& name) { return !name.empty(); });
     info_.channel_names.clear();
     if (is_named && static_cast<int64_t>(names.size()) == info_.shape[0])
       info_.channel_names = names;
@@ -89,8 +89,8 @@ class OmeSetImage final : public ImageReader {
     constexpr std::size_t kMostOpen = 8;
     if (number == 0) return first_;
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = std::find_if(
-        open_.begin(), open_.end(), [&](const auto& one) { return one.first == number; });
+    const auto found =
+        std::ranges::find_if(open_, [&](const auto& one) { return one.first == number; });
     if (found != open_.end()) {
       std::rotate(open_.begin(), found, found + 1);
     } else {

@@ -229,7 +229,7 @@ struct OmeTiffWriter::Impl {
   void finish() {
     jobs.drain();
     for (const WrittenBlocks& known : pages) {
-      if (std::find(known.offsets.begin(), known.offsets.end(), 0U) != known.offsets.end())
+      if (std::ranges::find(known.offsets, 0U) != known.offsets.end())
         throw std::logic_error("a TIFF with blocks that were not written");
     }
     uint64_t next = 0;

@@ -146,7 +146,7 @@ class TiffImage final : public ImageReader {
     }
     const auto& names = layout_.channel_names;
     const bool is_named =
-        std::any_of(names.begin(), names.end(), [](const auto& name) { return !name.empty(); });
+        std::ranges::any_of(names, [](const auto& name) { return !name.empty(); });
     if (is_named && static_cast<int64_t>(names.size()) == info_.shape[0])
       info_.channel_names = names;
   }

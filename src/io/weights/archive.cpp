@@ -79,7 +79,7 @@ std::string nnunet_folder(const std::string& path) {
     if (entry->is_directory(ignored) && is_model(entry->path()))
       found.push_back(entry->path().string());
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   if (found.size() > 1) {
     throw DataError(fmt::format(
         "{}: {} models of nnU-Net, expected one of {}", path, found.size(), join(found, ", ")));

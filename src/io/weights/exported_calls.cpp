@@ -69,8 +69,8 @@ class InlinedCalls {
     region.prefix = fmt::format("{}region{}.", around.prefix, regions_++);
     const auto is_graph = [](const Json& input) { return input.at("arg").contains("as_graph"); };
     const Json& inputs = node.at("inputs");
-    const auto at = static_cast<std::size_t>(std::find_if(inputs.begin(), inputs.end(), is_graph) -
-                                             inputs.begin());
+    const auto at =
+        static_cast<std::size_t>(std::ranges::find_if(inputs, is_graph) - inputs.begin());
     if (at == inputs.size()) refuse(call, "it has no graph");
     if (ends_with(call.target, "set_grad_enabled")) {
       const bool is_on = flag_at(call, 0);

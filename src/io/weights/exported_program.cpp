@@ -55,9 +55,8 @@ struct ExportedProgram::Impl {
         zip_directory(path, {reinterpret_cast<const char*>(file.mapped().data()), file.bytes()});
     const std::optional<Parts> parts = parts_of(files);
     if (!parts) {
-      const bool is_script = std::any_of(files.begin(), files.end(), [](const auto& entry) {
-        return ends_with(entry.first, "/constants.pkl");
-      });
+      const bool is_script = std::ranges::any_of(
+          files, [](const auto& entry) { return ends_with(entry.first, "/constants.pkl"); });
       refuse_program(path,
                      is_script ? "TorchScript, which predict runs and nothing trains"
                                : "an archive without models/model.json");

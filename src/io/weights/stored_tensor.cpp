@@ -42,9 +42,8 @@ TensorView StoredTensors::read(const std::string& name,
                                std::string_view storage) {
   const auto& [dtype, shape, strides, offset] = layout;
   if (shape.size() > kMostStoredDimensions) refuse_(name, "has more than 64 dimensions");
-  if (strides.size() != shape.size() || offset < 0 ||
-      std::any_of(shape.begin(), shape.end(), is_negative) ||
-      std::any_of(strides.begin(), strides.end(), is_negative))
+  if (strides.size() != shape.size() || offset < 0 || std::ranges::any_of(shape, is_negative) ||
+      std::ranges::any_of(strides, is_negative))
     refuse_(name, "has a shape or strides that are not whole numbers");
   const std::size_t element = element_size(dtype);
   TensorView view{dtype, shape, nullptr, element};
@@ -52,7 +51,7 @@ TensorView StoredTensors::read(const std::string& name,
     if (__builtin_mul_overflow(view.bytes, static_cast<std::size_t>(side), &view.bytes))
       refuse_(name, "has a shape that is too large");
   }
-  if (std::count(shape.begin(), shape.end(), 0) > 0) view.bytes = 0;
+  if (std::ranges::count(shape, 0) > 0) view.bytes = 0;
   if (view.bytes == 0) return view;
   if (storage.data() == nullptr) refuse_(name, "has no storage in the file");
   const std::size_t stored = storage.size() / element;

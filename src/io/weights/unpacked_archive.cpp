@@ -93,7 +93,7 @@ UnpackedArchive::UnpackedArchive(const std::string& path) {
         const std::string place = fmt::format("{}: {}", path, printable(entry.name));
         const fs::path name = entry.name;
         if (entry.name.empty() || name.is_absolute() ||
-            std::find(name.begin(), name.end(), "..") != name.end() ||
+            std::ranges::find(name, "..") != name.end() ||
             entry.name.find('\\') != std::string::npos ||
             entry.name.find('\0') != std::string::npos)
           throw DataError(place + ": a name that leads out of the archive's folder");

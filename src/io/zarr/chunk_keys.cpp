@@ -14,15 +14,15 @@ namespace fs = std::filesystem;
 namespace {
 
 bool is_index(const std::string& text) {
-  return !text.empty() && text.size() < 16 && std::all_of(text.begin(), text.end(), is_digit);
+  return !text.empty() && text.size() < 16 && std::ranges::all_of(text, is_digit);
 }
 
 /// Whether a key is numbers between dots and slashes, perhaps after a "c".
 bool is_like_chunk(std::string key) {
-  std::replace(key.begin(), key.end(), '/', '.');
+  std::ranges::replace(key, '/', '.');
   std::vector<std::string> parts = split(key, '.');
   if (parts[0] == "c") parts.erase(parts.begin());
-  return !parts.empty() && std::all_of(parts.begin(), parts.end(), is_index);
+  return !parts.empty() && std::ranges::all_of(parts, is_index);
 }
 
 /// Whether `key` is that of a chunk within the array, by the prefix and separator of `meta`.

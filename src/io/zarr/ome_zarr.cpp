@@ -99,7 +99,7 @@ void apply_transformations(const Json& json, const std::string& place, LevelPlac
     if (type == "identity") continue;
     const bool is_scale = type == "scale";
     if ((!is_scale && type != "translation") || !transformation.contains(type)) {
-      std::fill(level.scale.begin(), level.scale.end(), 0);
+      std::ranges::fill(level.scale, 0);
       return;
     }
     const Json& list = transformation[type];

@@ -187,7 +187,7 @@ void ZarrReader::set_shape(const Selection& selection,
   info_.shape = {side_of(axes_.c), side_of(axes_.z), side_of(axes_.y), side_of(axes_.x)};
   info_.timepoints = side_of(axes_.t);
   if (static_cast<int64_t>(names.size()) == info_.shape[0] &&
-      std::any_of(names.begin(), names.end(), [](auto& name) { return !name.empty(); }))
+      std::ranges::any_of(names, [](auto& name) { return !name.empty(); }))
     info_.channel_names = names;
   chosen_ = select(path_, selection, info_);
 }

@@ -123,9 +123,8 @@ void MeanAveragePrecision::add(const ops::Boxes& boxes, const ops::Boxes& truth)
   const std::vector<std::vector<MapBox>>& objects = true_boxes.by_class;
   for (std::size_t c = 0; c < num_classes; ++c) {
     objects_.data_ptr<double>()[c] += static_cast<double>(objects[c].size());
-    std::stable_sort(found[c].begin(), found[c].end(), [](const MapBox& a, const MapBox& b) {
-      return is_better(a.score, b.score);
-    });
+    std::ranges::stable_sort(
+        found[c], [](const MapBox& a, const MapBox& b) { return is_better(a.score, b.score); });
     found[c].resize(std::min(found[c].size(), static_cast<std::size_t>(max_detections_)));
     std::vector<uint32_t> taken(objects[c].size());  // a bit for each threshold
     for (const MapBox& one : found[c]) {
@@ -175,7 +174,7 @@ std::map<std::string, double> MeanAveragePrecision::compute() const {
   for (std::size_t c = 0; c < by_class.size(); ++c) {
     double own = 0;
     std::vector<Found>& found = by_class[c];
-    std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
       return a.score != b.score ? is_better(a.score, b.score) : a.image < b.image;
     });
     const double objects = objects_.const_data_ptr<double>()[c];
@@ -192,8 +191,7 @@ std::map<std::string, double> MeanAveragePrecision::compute() const {
       double sum = 0;
       for (int r = 0; r < kRecalls; ++r) {
         // numpy.linspace(0, 1, 101)[r], which is r * 0.01
-        const auto place =
-            std::lower_bound(recalls.begin(), recalls.end(), r == 100 ? 1.0 : r * 0.01);
+        const auto place = std::ranges::lower_bound(recalls, r == 100 ? 1.0 : r * 0.01);
         if (place == recalls.end()) break;
         sum += precisions[static_cast<std::size_t>(place - recalls.begin())];
       }

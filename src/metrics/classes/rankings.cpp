@@ -105,9 +105,8 @@ class RankingMetric final : public Metric {
         sorted.push_back({values[i][k], is == 1});
       }
       if (!is_finite) sorted.clear();  // 0 / 0: NaN
-      std::sort(sorted.begin(), sorted.end(), [](const Ranked& a, const Ranked& b) {
-        return a.probability > b.probability;
-      });
+      std::ranges::sort(
+          sorted, [](const Ranked& a, const Ranked& b) { return a.probability > b.probability; });
       const double value = kIsRoc ? roc_auc_of(sorted) : average_precision_of(sorted);
       if (channels_ > 1) named[fmt::format("{}_class_{}", kName, k)] = value;
       if (std::isnan(value)) continue;

@@ -89,7 +89,7 @@ class ConfusionRates final : public MaskMetric {
       std::vector<std::string> known;
       for (const Rate& rate : rates()) known.push_back(rate.names.front());
       for (std::string& name : metric_name) {
-        std::replace(name.begin(), name.end(), ' ', '_');
+        std::ranges::replace(name, ' ', '_');
         if (rate_of(name) == nullptr)
           throw ConfigError(fmt::format("metric_name: no '{}'.{}", name, suggestion(name, known)));
       }

@@ -68,7 +68,7 @@ at::Tensor nms(const at::Tensor& boxes,
   std::vector<int64_t> kept, stays;  // by place in `order`, and by number
   for (int64_t i = 0; i < order.size(0); ++i) {
     const float* const one = box + 2 * dims * i;
-    const bool is_covered = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
+    const bool is_covered = std::ranges::any_of(kept, [&](int64_t k) {
       if (kind[k] != kind[i]) return false;
       const float* const other = box + 2 * dims * k;
       float shared = 1;

@@ -34,8 +34,7 @@ std::vector<std::pair<T, Box>> boxes_of(const at::Tensor& volume) {
     }
   }
   std::vector<std::pair<T, Box>> sorted(boxes.begin(), boxes.end());
-  std::sort(
-      sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });
   return sorted;
 }
 

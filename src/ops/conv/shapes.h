@@ -13,12 +13,12 @@ using Triple = std::array<int64_t, 3>;  // depth, height, width
 /// The numbers of two or three sides; `missing` for the depth of a plane.
 inline Triple triple(c10::IntArrayRef values, int64_t missing) {
   Triple result{missing, missing, missing};
-  std::copy(values.begin(), values.end(), result.end() - static_cast<int64_t>(values.size()));
+  std::ranges::copy(values, result.end() - static_cast<int64_t>(values.size()));
   return result;
 }
 
 inline bool are_all(c10::IntArrayRef values, int64_t value) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
+  return std::ranges::all_of(values, [&](int64_t v) { return v == value; });
 }
 
 inline int64_t divide_up(int64_t a, int64_t b) {

@@ -78,9 +78,8 @@ void fill_labels(const at::Tensor& labels,
   at::Tensor volume = labels.dim() == 3 ? labels : labels.unsqueeze(0);
   Flood flood(checked_connectivity(connectivity, labels.dim()), labels.dim());
   for (const auto& [label, box] : boxes_of<T>(volume)) {
-    const bool is_wanted = std::any_of(which.begin(), which.end(), [l = label](int64_t other) {
-      return static_cast<T>(other) == l;
-    });
+    const bool is_wanted = std::ranges::any_of(
+        which, [l = label](int64_t other) { return static_cast<T>(other) == l; });
     if (which.empty() || is_wanted) flood.fill<T>(volume, box, label);
   }
 }
@@ -102,8 +101,7 @@ at::Tensor FillHoles::operator()(const at::Tensor& image) const {
   }
   for (int64_t c = 1; c < image.size(0); ++c) {
     const bool is_applied =
-        applied_labels.empty() ||
-        std::find(applied_labels.begin(), applied_labels.end(), c) != applied_labels.end();
+        applied_labels.empty() || std::ranges::find(applied_labels, c) != applied_labels.end();
     if (!is_applied) continue;
     result[c].copy_(image[c].ne(0));
     fill(result[c], {1});

@@ -52,9 +52,8 @@ std::array<int64_t, 3> centre_of(const std::vector<std::array<int64_t, 3>>& voxe
     }
     return sum;
   };
-  return *std::min_element(voxels.begin(), voxels.end(), [&](const auto& a, const auto& b) {
-    return distance(a) < distance(b);
-  });
+  return *std::ranges::min_element(
+      voxels, [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
 }
 
 /// `count` steps of diffusion from the centre within one object, whose voxels of the box have
@@ -65,11 +64,11 @@ void diffuse(Bordered& box,
              int64_t count,
              const std::vector<int64_t>& steps) {
   std::vector<double> next(box.heat.size(), 0);
-  const int64_t first = *std::max_element(steps.begin(), steps.end());
+  const int64_t first = *std::ranges::max_element(steps);
   const int64_t last = static_cast<int64_t>(box.heat.size()) - first;
   for (int64_t i = 0; i < count; ++i) {
     box.heat[static_cast<std::size_t>(centre)] += 1;
-    std::fill(next.begin(), next.end(), 0);
+    std::ranges::fill(next, 0);
     for (const int64_t step : steps) {
       const double* const from = box.heat.data() + step;
       for (int64_t v = first; v < last; ++v) next[static_cast<std::size_t>(v)] += from[v];

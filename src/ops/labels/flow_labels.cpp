@@ -152,14 +152,13 @@ std::vector<int32_t> peaks_of(const Ends& ends, int64_t dims) {
   std::vector<int64_t> seeds;
   for (const int64_t place : ends.places) {
     const int32_t here = at(place);
-    if (here > kSeed && std::all_of(around.begin(), around.end(), [&](int64_t step) {
-          return at(place + step) <= here;
-        }))
+    if (here > kSeed &&
+        std::ranges::all_of(around, [&](int64_t step) { return at(place + step) <= here; }))
       seeds.push_back(place);
   }
-  std::sort(seeds.begin(), seeds.end());
+  std::ranges::sort(seeds);
   seeds.erase(std::unique(seeds.begin(), seeds.end()), seeds.end());
-  std::stable_sort(seeds.begin(), seeds.end(), [&](int64_t a, int64_t b) { return at(a) < at(b); });
+  std::ranges::stable_sort(seeds, [&](int64_t a, int64_t b) { return at(a) < at(b); });
 
   std::vector<int32_t> numbers(histogram.size(), 0);
   int32_t number = 0;

@@ -56,9 +56,8 @@ at::Tensor KeepLargestConnectedComponent::to_clear(const at::Tensor& values) con
   }
   std::vector<std::size_t> order(found.sizes.size() - 1);  // largest first
   std::iota(order.rbegin(), order.rend(), std::size_t{1});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return found.sizes[a] > found.sizes[b];
-  });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return found.sizes[a] > found.sizes[b]; });
   const at::Tensor flat = values.flatten().to(at::kDouble);
   const double* value = flat.const_data_ptr<double>();
   std::map<double, int64_t> kept;

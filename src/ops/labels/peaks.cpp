@@ -60,8 +60,7 @@ std::vector<int64_t> peaks_of(const at::Tensor& box,
   for (int64_t i = 0; i < box.numel(); ++i) {
     if (found[i]) places.push_back(i);
   }
-  std::stable_sort(
-      places.begin(), places.end(), [&](int64_t a, int64_t b) { return value[a] > value[b]; });
+  std::ranges::stable_sort(places, [&](int64_t a, int64_t b) { return value[a] > value[b]; });
   return places;
 }
 

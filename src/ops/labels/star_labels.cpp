@@ -105,7 +105,7 @@ class Canvas {
   }
   /// The voxels between each row's first and second crossing, third and fourth, and so on.
   std::vector<Span> spans_between(std::vector<Crossing>& crossings) const {
-    std::sort(crossings.begin(), crossings.end());
+    std::ranges::sort(crossings);
     std::vector<Span> spans;
     for (std::size_t i = 0; i + 1 < crossings.size();) {
       const Crossing& from = crossings[i];
@@ -202,8 +202,7 @@ std::vector<int64_t> candidates_of(const at::Tensor& scores,
       }
     }
   }
-  std::stable_sort(
-      found.begin(), found.end(), [&](int64_t a, int64_t b) { return data[a] > data[b]; });
+  std::ranges::stable_sort(found, [&](int64_t a, int64_t b) { return data[a] > data[b]; });
   return found;
 }
 

@@ -35,8 +35,8 @@ void combine_moments(const Layout& layout, int64_t partial_size, double* partial
       squares[c] += block_mean[channels + c] + count * shift * shift;
     }
   }
-  std::copy(mean.begin(), mean.end(), partials);
-  std::copy(squares.begin(), squares.end(), partials + channels);
+  std::ranges::copy(mean, partials);
+  std::ranges::copy(squares, partials + channels);
 }
 
 /// The affine map of every cell.
@@ -204,7 +204,7 @@ class GradTerms {
     for (std::size_t cell = 0; 2 * cell < cell_sums_.size(); ++cell)
       grad[cell % channels] += cell_sums_[2 * cell + static_cast<std::size_t>(part)];
     const at::Tensor result = at::empty({layout_.all_channels}, at::kFloat);
-    std::copy(grad.begin(), grad.end(), result.mutable_data_ptr<float>());
+    std::ranges::copy(grad, result.mutable_data_ptr<float>());
     return result;
   }
 

@@ -99,7 +99,7 @@ at::Tensor window_map(const WindowGrid& grid, c10::Device device) {
   const auto& axes = grid.axes;
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   const std::lock_guard lock(mutex);
-  const auto found = std::find_if(kept.begin(), kept.end(), [&](const KeptMap& one) {
+  const auto found = std::ranges::find_if(kept, [&](const KeptMap& one) {
     for (std::size_t d = 0; d < 3; ++d) {
       if (one.lines[d] != axes[d].weights) return false;
     }
@@ -126,7 +126,7 @@ at::Tensor window_table(const WindowGrid& grid, c10::Device device) {
   const at::Tensor table =
       at::empty({static_cast<int64_t>(numbers.size())},
                 at::TensorOptions(at::kInt).pinned_memory(device::pins_memory(device)));
-  std::transform(numbers.begin(), numbers.end(), table.mutable_data_ptr<int32_t>(), [](int64_t i) {
+  std::ranges::transform(numbers, table.mutable_data_ptr<int32_t>(), [](int64_t i) {
     return static_cast<int32_t>(i);
   });
   return table.to(device, /*non_blocking=*/true);

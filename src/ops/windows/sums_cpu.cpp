@@ -216,7 +216,7 @@ void with_type(at::ScalarType type, const Work& work) {
 void sum_weights(const WindowGrid& grid, int64_t z, int64_t y, std::vector<float>& line) {
   const WindowWeights weights(grid);
   const std::array<int64_t, 2> row{z, y};
-  std::fill(line.begin(), line.end(), 0.F);
+  std::ranges::fill(line, 0.F);
   const auto for_windows = [&](std::size_t d, auto&& visit) {
     const WindowAxis& axis = grid.axes[d];
     for (const int64_t start : axis.starts) {

@@ -42,7 +42,7 @@ struct GridPatchd : KeyOptions {
   }
   void check() const {
     if (num_samples < 1) throw ConfigError("num_patches: expected at least 1");
-    if (!pad_mode && !offset.empty() && *std::min_element(offset.begin(), offset.end()) < 0)
+    if (!pad_mode && !offset.empty() && *std::ranges::min_element(offset) < 0)
       throw ConfigError("offset: below 0, where the image ends: expected a pad_mode");
     if (sort_fn) check_choices("sort_fn", {*sort_fn}, {"min", "max"});
     if (pad_mode) check_choices("pad_mode", {*pad_mode}, kPadModes);
@@ -109,16 +109,14 @@ struct GridPatchd : KeyOptions {
   void sort(Sample& sample,
             const std::vector<int64_t>& size,
             std::vector<std::vector<int64_t>>& starts) const {
-    const auto key =
-        std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return !skips(sample, k); });
+    const auto key = std::ranges::find_if(keys, [&](const auto& k) { return !skips(sample, k); });
     const at::Tensor image = sample.at(*key);
     const double sign = *sort_fn == "max" ? -1 : 1;
     std::vector<std::pair<double, std::vector<int64_t>>> sorted;
     for (const std::vector<int64_t>& start : starts)
       sorted.emplace_back(sign * patch_of(image, start, size).sum().item<double>(), start);
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return a.first < b.first;
-    });
+    std::ranges::stable_sort(sorted,
+                             [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t i = 0; i < starts.size(); ++i) starts[i] = sorted[i].second;
   }
 };

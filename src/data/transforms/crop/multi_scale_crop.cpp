@@ -43,7 +43,7 @@ struct RandomMultiScaleCropd : KeyOptions {
   void check() {
     if (patch_shape.size() != 2 && patch_shape.size() != 3)
       throw ConfigError("patch_shape: expected 2 or 3 numbers");
-    if (*std::min_element(patch_shape.begin(), patch_shape.end()) < 1)
+    if (*std::ranges::min_element(patch_shape) < 1)
       throw ConfigError("patch_shape: expected numbers of at least 1");
     if (!scales_dict.is_map()) throw ConfigError("scales_dict: expected a map of keys to numbers");
     for (const std::string& key : keys) {

@@ -35,7 +35,7 @@ void means_of(const at::Tensor& images, int64_t block, at::Tensor& means) {
       const int64_t n = i / rows / channels, c = i / rows % channels, y = i % rows * block;
       const int64_t high = std::min(block, height - y);
       const T* from = first + n * images.stride(0) + c * images.stride(1) + y * images.stride(2);
-      std::fill(sums.begin(), sums.end(), 0);
+      std::ranges::fill(sums, 0);
       for (int64_t k = 0; k < high; ++k)
         add_row(from + k * images.stride(2), images.stride(3), sums);
       for (int64_t j = 0; j < columns; ++j) {

@@ -36,7 +36,7 @@ void expect_axis_names(const Axes& axes) {
     throw ConfigError("axes: expected one of the image's, or null for all");
   static const std::vector<std::string> known{"batch", "channel", "z", "y", "x"};
   for (const std::string& axis : axes.value_or(std::vector<std::string>())) {
-    if (std::find(known.begin(), known.end(), axis) == known.end())
+    if (std::ranges::find(known, axis) == known.end())
       throw ConfigError("axes: '" + axis + "', expected batch, channel, z, y, x");
   }
 }
@@ -55,8 +55,7 @@ const at::Tensor& reference_of(const std::optional<std::string>& name,
   if (!input.defined() || input.dim() != image.dim())
     throw DataError("reference_tensor: the unprocessed image is not known here");
   for (int64_t d = 0; d < image.dim(); ++d) {
-    if (image.size(d) == input.size(d) || std::find(dims.begin(), dims.end(), d) != dims.end())
-      continue;
+    if (image.size(d) == input.size(d) || std::ranges::find(dims, d) != dims.end()) continue;
     throw DataError(fmt::format(
         "reference_tensor: ({}), expected ({}) along the axes that are not taken together",
         fmt::join(input.sizes(), ","),
@@ -84,7 +83,7 @@ at::Tensor quantile_over(const at::Tensor& image,
                          bool is_step) {
   std::vector<int64_t> kept, order, shape = image.sizes().vec();
   for (int64_t d = 0; d < image.dim(); ++d) {
-    if (std::find(dims.begin(), dims.end(), d) == dims.end())
+    if (std::ranges::find(dims, d) == dims.end())
       kept.push_back(d);
     else
       shape[static_cast<std::size_t>(d)] = 1;

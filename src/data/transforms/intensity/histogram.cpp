@@ -69,8 +69,7 @@ class Histogram {
 double interpolate(const std::vector<double>& x, const std::vector<double>& y, double value) {
   if (value <= x.front()) return y.front();
   if (value >= x.back()) return y.back();
-  const auto above =
-      static_cast<std::size_t>(std::upper_bound(x.begin(), x.end(), value) - x.begin());
+  const auto above = static_cast<std::size_t>(std::ranges::upper_bound(x, value) - x.begin());
   const double slope = (y[above] - y[above - 1]) / (x[above] - x[above - 1]);
   return y[above - 1] + slope * (value - x[above - 1]);
 }

@@ -15,8 +15,7 @@ struct MedianSmoothd : KeyOptions {
     v("radius", radius, "voxels to each side, one or one per axis (Z, Y, X)", config::required);
   }
   void check() const {
-    if (*std::min_element(radius.begin(), radius.end()) < 0)
-      throw ConfigError("radius: expected no less than 0");
+    if (*std::ranges::min_element(radius) < 0) throw ConfigError("radius: expected no less than 0");
   }
 
   at::Tensor operator()(const at::Tensor& image) const {

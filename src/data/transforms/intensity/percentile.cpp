@@ -94,7 +94,7 @@ float percentile(const at::Tensor& image, double q) {
   const float* data = flat.const_data_ptr<float>();
   std::vector<float> values(data, data + flat.numel());
   const auto is_nan = [](float value) { return std::isnan(value); };
-  if (values.empty() || std::any_of(values.begin(), values.end(), is_nan))
+  if (values.empty() || std::ranges::any_of(values, is_nan))
     return std::numeric_limits<float>::quiet_NaN();
   const Rank rank(q, values.size());
   const auto below = values.begin() + static_cast<std::ptrdiff_t>(rank.below());

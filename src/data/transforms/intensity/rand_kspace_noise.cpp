@@ -35,7 +35,7 @@ struct RandGibbsNoised : RandKeyOptions {
   auto draw(Rng& rng, const at::Tensor&) const {
     return [strength = Range(alpha, 0).draw(rng)](const at::Tensor& image) {
       const at::IntArrayRef sizes = image.sizes().slice(1);
-      const auto longest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
+      const auto longest = static_cast<double>(*std::ranges::max_element(sizes));
       const double radius = (1 - strength) * longest * std::sqrt(0.5);
       at::Tensor squares = at::zeros({}, at::kDouble);  // of the distance from the centre
       for (const int64_t size : sizes) {

@@ -83,8 +83,7 @@ class NnunetPreprocessingd final : public Transform {
     }
     void check() const {
       for (const std::string& scheme : normalization_schemes) {
-        if (std::find(kNnunetSchemes.begin(), kNnunetSchemes.end(), scheme) != kNnunetSchemes.end())
-          continue;
+        if (std::ranges::find(kNnunetSchemes, scheme) != kNnunetSchemes.end()) continue;
         throw ConfigError(fmt::format("normalization_schemes: there is no '{}', expected {}.{}",
                                       printable(scheme),
                                       join(kNnunetSchemes, ", "),

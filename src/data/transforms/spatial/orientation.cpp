@@ -31,7 +31,7 @@ struct Orientationd : KeyOptions {
     for (const char code : axcodes)
       pairs += code == 'R' || code == 'L' ? 'r' : code == 'A' || code == 'P' ? 'a' : code;
     for (char& code : pairs) code = code == 'I' || code == 'S' ? 's' : code;
-    std::sort(pairs.begin(), pairs.end());
+    std::ranges::sort(pairs);
     if (pairs != "ars")
       throw ConfigError("axcodes: expected one of L, R, one of P, A and one of I, S, such as RAS");
   }

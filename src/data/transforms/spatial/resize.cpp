@@ -110,7 +110,7 @@ struct Resized : InterpolationOptions {
  private:
   Sizes target(at::IntArrayRef now) const {
     if (size_mode == "all") return size_or("Resized: spatial_size", spatial_size, now);
-    return scaled(now, spatial_size[0], *std::max_element(now.begin(), now.end()));
+    return scaled(now, spatial_size[0], *std::ranges::max_element(now));
   }
   at::Tensor smooth(const at::Tensor& image, const Sizes& size, std::size_t key) const {
     if (!of_key(anti_aliasing, key)) return image;
@@ -139,7 +139,7 @@ struct SmallestMaxSized : InterpolationOptions {
   void operator()(Sample& sample) const {
     for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const at::IntArrayRef now = image.sizes().slice(1);
-      const Sizes size = scaled(now, max_size, *std::min_element(now.begin(), now.end()));
+      const Sizes size = scaled(now, max_size, *std::ranges::min_element(now));
       follow(geometry, now, size, key);
       return to_size(image, size, key);
     });

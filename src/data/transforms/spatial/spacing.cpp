@@ -45,7 +45,7 @@ struct Spacingd : SampleOptions {
   }
 
   void operator()(Sample& sample) const {
-    const bool stays = std::all_of(pixdim.begin(), pixdim.end(), [](double mm) { return mm <= 0; });
+    const bool stays = std::ranges::all_of(pixdim, [](double mm) { return mm <= 0; });
     if (stays && !diagonal) return;  // even if the spacing is unknown
     for_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       const std::vector<int64_t> size = image.sizes().slice(1).vec();

@@ -45,7 +45,7 @@ PackageObjects stars_of(const Node& operation, int64_t spatial_dims) {
   const Node& kwargs = operation.at("kwargs");
   const auto given = config::parse<StardistArguments>(kwargs);
   if (static_cast<int64_t>(given.grid.size()) != spatial_dims ||
-      *std::min_element(given.grid.begin(), given.grid.end()) < 1)
+      *std::ranges::min_element(given.grid) < 1)
     refuse_package(kwargs.at("grid"), fmt::format("expected {} numbers from 1", spatial_dims));
   if (given.overlap_label)
     refuse_package(kwargs.at("overlap_label"), "a label of overlaps, expected null");
@@ -111,7 +111,7 @@ PackageObjects objects_of(const PackageTensor& output, int64_t spatial_dims) {
       return &other != &operation && other.get<std::string>("id") != "ensure_dtype";
     };
     const auto& all = output.operations.list;
-    if (const auto other = std::find_if(all.begin(), all.end(), is_other); other != all.end()) {
+    if (const auto other = std::ranges::find_if(all, is_other); other != all.end()) {
       refuse_package(
           *other,
           fmt::format("'{}' beside {}, expected that alone", other->get<std::string>("id"), id));

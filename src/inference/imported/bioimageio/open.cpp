@@ -175,7 +175,7 @@ void set_windows(ImportedModel& imported,
     overlap.push_back(std::clamp(
         2 * static_cast<double>(of_output->halo) / static_cast<double>(window.back()), 0.25, 0.9));
   }
-  const bool has_parts = *std::max_element(times.begin(), times.end()) > 1;
+  const bool has_parts = *std::ranges::max_element(times) > 1;
   if (has_parts) enlarge(imported, times);
   const bool is_whole = has_parts && !grid.empty();  // windows would not begin on the grid
   if (is_whole && !is_free) {

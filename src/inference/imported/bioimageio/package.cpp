@@ -104,7 +104,7 @@ std::string Package::path_of(const Node& source) const {
   const auto given = source.as<std::string>();
   const fs::path path = given;
   if (given.find("://") != std::string::npos) return "";
-  if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
+  if (path.is_absolute() || std::ranges::find(path, "..") != path.end())
     refuse_package(source, "'" + printable(given) + "', expected a file in the package's folder");
   std::error_code ignored;
   const fs::path whole = folder_ / path;
@@ -307,7 +307,7 @@ void Package::add_operation(PackageTensor& tensor,
       std::string along;  // the axes that are left
       for (const PackageAxis& axis : tensor.axes) {
         if (axis.letter != 'b' && axis.letter != 'o' &&
-            std::find(axes.begin(), axes.end(), name_of_axis(axis.letter)) == axes.end())
+            std::ranges::find(axes, name_of_axis(axis.letter)) == axes.end())
           along += axis.letter;
       }
       if (along != "c")
@@ -326,7 +326,7 @@ void Package::add_operation(PackageTensor& tensor,
 AxisOrder::AxisOrder(const PackageTensor& tensor) {
   for (const PackageAxis& axis : tensor.axes) letters_ += axis.letter;
   for (const char letter : std::string("bczyx")) {
-    const auto count = std::count(letters_.begin(), letters_.end(), letter);
+    const auto count = std::ranges::count(letters_, letter);
     if (count > 1) refuse_package(*tensor.node, fmt::format("the axis {} twice", letter));
     if (count == 1 || letter == 'b' || letter == 'c') own_ += letter;
   }
