@@ -3,7 +3,7 @@
 
 #include "inference/engines/entry.h"
 #include "inference/openvino/quantize.h"
-#include "inference/openvino/torch_decoder.h"
+#include "inference/openvino/read_model.h"
 
 namespace cytra::inference {
 

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/input_file.h"
-#include "io/pixels/format.h"
 #include "io/pixels/plain_writer.h"
+#include "io/pixels/raw_voxels.h"
 
 namespace cytra::io {
 namespace {
@@ -113,55 +113,38 @@ struct NpyHeader {
                   expected));
 }
 
-class NpyImage final : public ImageReader {
- public:
-  NpyImage(const std::string& path, const Selection& selection) : path_(path), file_(path) {
-    const NpyHeader header(path, file_);
-    samples_.type = header.type;
-    samples_.offset = static_cast<std::ptrdiff_t>(header.bytes);
-    const std::vector<int64_t>& shape = header.shape;
-    if (shape.size() < 2 || shape.size() > (selection.axes.empty() ? 4U : 5U))
-      fail_npy(path,
-               fmt::format("it has {} dimension{}", shape.size(), shape.size() == 1 ? "" : "s"));
-    const std::string axes = array_axes(path, selection.axes, shape);
-    int64_t step = static_cast<int64_t>(samples_.type.size()), of_time = 0;
-    bool fits = true;
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      const std::size_t axis = header.is_fortran ? i : shape.size() - 1 - i;
-      const std::size_t side = std::string_view("CZYX").find(axes[axis]);
-      if (axes[axis] == 'T') {
-        info_.timepoints = shape[axis];
-        of_time = step;
-      } else if (side < 4) {
-        info_.shape[side] = shape[axis];
-        samples_.steps[side] = static_cast<std::ptrdiff_t>(step);
-      }
-      fits = fits && shape[axis] > 0 && !__builtin_mul_overflow(step, shape[axis], &step);
+std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection) {
+  const InputFile file(path);
+  const NpyHeader header(path, file);
+  const std::vector<int64_t>& shape = header.shape;
+  if (shape.size() < 2 || shape.size() > (selection.axes.empty() ? 4U : 5U))
+    fail_npy(path,
+             fmt::format("it has {} dimension{}", shape.size(), shape.size() == 1 ? "" : "s"));
+  const std::string axes = array_axes(path, selection.axes, shape);
+  ImageInfo info;
+  RawVoxels voxels;
+  voxels.files = {{path, header.bytes}};
+  voxels.samples.type = header.type;
+  int64_t step = static_cast<int64_t>(header.type.size());
+  bool fits = true;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::size_t axis = header.is_fortran ? i : shape.size() - 1 - i;
+    const std::size_t side = std::string_view("CZYX").find(axes[axis]);
+    if (axes[axis] == 'T') {
+      info.timepoints = shape[axis];
+      voxels.of_time = step;
+    } else if (side < 4) {
+      info.shape[side] = shape[axis];
+      voxels.samples.steps[side] = static_cast<std::ptrdiff_t>(step);
     }
-    info_.dtype = dtype_of(samples_.type).value();
-    check_shape(path, info_.shape, info_.dtype, file_.bytes());
-    if (!fits || static_cast<uint64_t>(step) > file_.bytes() - header.bytes)
-      fail_length(path, file_.bytes() - header.bytes, step);
-    chosen_ = select(path, selection, info_);
-    samples_.offset += static_cast<std::ptrdiff_t>(chosen_.timepoint * of_time);
-    file_.map();
+    fits = fits && shape[axis] > 0 && !__builtin_mul_overflow(step, shape[axis], &step);
   }
-
-  Image read(const Region& region) const override {
-    const Region part = within(region, info_.shape, path_);
-    return file_.read_mapped(
-        [&](const unsigned char* data) {
-          return read_samples(path_, info_, samples_, data, chosen_.channels, part, file_.bytes());
-        },
-        touched_by(part, info_));
-  }
-
- private:
-  std::string path_;
-  InputFile file_;
-  Samples samples_;
-  Chosen chosen_;
-};
+  info.dtype = dtype_of(header.type).value();
+  check_shape(path, info.shape, info.dtype, file.bytes());
+  if (!fits || static_cast<uint64_t>(step) > file.bytes() - header.bytes)
+    fail_length(path, file.bytes() - header.bytes, step);
+  return open_mapped(path, info, voxels, selection);
+}
 
 /// A header with these sides: "1, 5, 5".
 std::string header_of(Dtype dtype, const std::string& sides) {
@@ -194,10 +177,6 @@ std::unique_ptr<ImageWriter> create_npy(const std::string& path,
 
 bool is_npy(const std::string& head, const std::string&) {
   return head.size() >= 10 && head.compare(0, 6, kMagic, 6) == 0;
-}
-
-std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection) {
-  return std::make_unique<NpyImage>(path, selection);
 }
 
 const bool npy_is_known = add_format("npy", [](Format& npy) {

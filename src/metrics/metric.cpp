@@ -21,4 +21,12 @@ void check_shapes(const std::string& name, const Compared& batch, int64_t channe
                               channels == 0 ? "K" : fmt::to_string(channels)));
 }
 
+void SumsMetric::add(const at::Tensor& values) {
+  sums_ = sums_.to(values.device()).add_(values);
+}
+
+void SumsMetric::clear() {
+  sums_ = at::zeros(shape_, at::TensorOptions(at::kDouble));
+}
+
 }  // namespace cytra::metrics

@@ -56,4 +56,21 @@ class Metric {
   virtual void reset() = 0;
 };
 
+/// A metric by one tensor of sums, whose shape is known from the start.
+class SumsMetric : public Metric {
+ public:
+  explicit SumsMetric(std::vector<int64_t> shape) : shape_(std::move(shape)) { clear(); }
+  std::vector<at::Tensor> sums() final { return {sums_}; }
+  void reset() final { clear(); }
+
+ protected:
+  /// Adds to the sums, on the device of `values`.
+  void add(const at::Tensor& values);
+  at::Tensor sums_;
+
+ private:
+  void clear();
+  std::vector<int64_t> shape_;
+};
+
 }  // namespace cytra::metrics

@@ -16,7 +16,7 @@
 #include "config/run_config.h"
 #include "config/text_of.h"
 #include "device/error.h"
-#include "inference/imported/torchscript.h"
+#include "inference/imported/imported_model.h"
 #include "io/csv.h"
 #include "nn/weights.h"
 #include "pipelines/batch_segment/files.h"

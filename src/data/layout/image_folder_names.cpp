@@ -1,5 +1,4 @@
-#include "data/layout/image_folder_names.h"
-
+// Part of data/layout/layout_names.h: names in folders that hold one image each.
 #include <algorithm>
 #include <functional>
 #include <map>

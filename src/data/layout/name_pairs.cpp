@@ -1,10 +1,10 @@
-#include "data/layout/name_pairs.h"
-
+// Part of data/layout/layout_names.h: pairs images with targets whose names differ.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/strings.h"
+#include "data/layout/layout_names.h"
 
 namespace cytra::data {
 namespace {

@@ -15,7 +15,6 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "config/registry.h"
-#include "data/survey/survey_findings.h"
 #include "data/survey/target_facts.h"
 #include "data/transforms/load_image.h"
 #include "io/annotations/annotations.h"

@@ -83,4 +83,9 @@ Survey survey(const DataModule& module,
               const std::function<void(Split split, int64_t done, int64_t all)>& progress,
               Trial trial = {});
 
+/// Fills in problems and notes: broken images, labels that are not on the grid of their image,
+/// channels, spacings and orientations that differ, images that occur twice or in two splits.
+/// `on_error`: the loader's option; images that a training leaves out or replaces are a note.
+void add_findings(Survey& survey, const Trial& trial = {}, const std::string& on_error = "fail");
+
 }  // namespace cytra::data

@@ -1,5 +1,4 @@
-#include "data/survey/survey_findings.h"
-
+// Part of data/survey/survey.h: finds what is wrong, or remarkable.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 
 #include "base/strings.h"
 #include "data/sample/same_grid.h"
+#include "data/survey/survey.h"
 #include "io/annotations/annotations.h"
 
 namespace cytra::data {

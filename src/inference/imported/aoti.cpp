@@ -1,7 +1,6 @@
-// AOTInductor: what torch._inductor.aoti_compile_and_package wrote, machine code for one processor
-// and some shapes. It does not look at the shapes that it gets, so we do.
-#include "inference/imported/aoti.h"
-
+// Part of inference/imported/imported_model.h: what AOTInductor
+// (torch._inductor.aoti_compile_and_package) wrote, machine code for one processor and some shapes.
+// It does not look at the shapes that it gets, so we do.
 #include <algorithm>
 #include <regex>
 
@@ -17,6 +16,7 @@
 #include "config/json.h"
 #include "device/error.h"
 #include "inference/imported/complete.h"
+#include "inference/imported/imported_model.h"
 #include "inference/models/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/weights/archive.h"

@@ -1,9 +1,8 @@
-// MONAI's bundles: https://docs.monai.io/en/stable/mb_specification.html. Their configurations are
+// Part of inference/imported/imported_model.h: MONAI's bundles,
+// https://docs.monai.io/en/stable/mb_specification.html. Their configurations are
 // programs; what is read of them are values, references to values (@a::b, @a#b) and the names of
 // transforms. MONAI's axes are (X,Y[,Z]), ours ([Z,]Y,X): windows are turned for the network, and
 // so are arguments that have one number per axis.
-#include "inference/imported/bundle.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -17,7 +16,7 @@
 #include "config/schema.h"
 #include "data/sample/sample.h"
 #include "data/transforms/load_image.h"
-#include "inference/imported/torchscript.h"
+#include "inference/imported/imported_model.h"
 #include "nn/fingerprint.h"
 #include "nn/model.h"
 #include "nn/weights.h"

@@ -1,5 +1,5 @@
-#include "inference/imported/onnx.h"
-
+// Part of inference/imported/imported_model.h: ONNX files, and OpenVINO's own, which OpenVINO runs
+// on a CPU.
 #include <algorithm>
 #include <filesystem>
 
@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "inference/engines/openvino.h"
 #include "inference/imported/complete.h"
+#include "inference/imported/imported_model.h"
 #include "inference/models/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"

@@ -1,12 +1,12 @@
-// TorchScript: what torch.jit.save wrote, and `export_model format=torchscript`.
-#include "inference/imported/torchscript.h"
-
+// Part of inference/imported/imported_model.h: TorchScript, which torch.jit.save and
+// `export_model format=torchscript` write.
 #include <sstream>
 
 #include <ATen/ATen.h>
 
 #include "base/warn_once.h"
 #include "inference/imported/complete.h"
+#include "inference/imported/imported_model.h"
 #include "inference/models/model_kinds.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"

@@ -3,9 +3,8 @@
 #include <memory>
 
 #include "base/strings.h"
-#include "inference/imported/bioimageio/open.h"
-#include "inference/imported/bundle.h"
 #include "inference/imported/complete.h"
+#include "inference/imported/imported_model.h"
 #include "inference/models/model_kinds.h"
 #include "io/weights/unpacked_archive.h"
 

@@ -24,10 +24,8 @@
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "inference/engines/openvino_module.h"
-#include "inference/openvino/brief.h"
-#include "inference/openvino/onnx_model.h"
 #include "inference/openvino/quantize.h"
-#include "inference/openvino/torch_decoder.h"
+#include "inference/openvino/read_model.h"
 #include "io/fingerprint.h"
 
 namespace cytra::inference {

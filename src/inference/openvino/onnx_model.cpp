@@ -1,6 +1,5 @@
-// ONNX files and OpenVINO's own, which OpenVINO reads itself.
-#include "inference/openvino/onnx_model.h"
-
+// Part of inference/openvino/read_model.h: ONNX files and OpenVINO's own, which OpenVINO reads
+// itself.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -13,7 +12,7 @@
 
 #include "base/strings.h"
 #include "inference/engines/entry.h"
-#include "inference/openvino/brief.h"
+#include "inference/openvino/read_model.h"
 
 namespace cytra::inference {
 namespace {
@@ -137,6 +136,16 @@ OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx, const std::stri
   if (model->has_rt_info("framework", "config"))
     facts.config = model->get_rt_info<std::string>("framework", "config");
   return facts;
+}
+
+std::string brief_openvino(const std::string& what) {
+  std::istringstream lines(what);
+  std::string brief;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || starts_with(line, "Exception from ")) continue;
+    brief += (brief.empty() ? "" : " ") + line;
+  }
+  return brief.substr(0, 300);
 }
 
 }  // namespace cytra::inference

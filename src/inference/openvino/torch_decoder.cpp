@@ -1,5 +1,4 @@
-#include "inference/openvino/torch_decoder.h"
-
+// Part of inference/openvino/read_model.h: models out of TorchScript.
 #include <algorithm>
 #include <sstream>
 
@@ -18,6 +17,7 @@
 
 #include "base/strings.h"
 #include "inference/engines/entry.h"
+#include "inference/openvino/read_model.h"
 
 namespace cytra::inference {
 

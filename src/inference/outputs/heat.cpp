@@ -1,5 +1,4 @@
-#include "inference/outputs/heat.h"
-
+// Part of inference/outputs/draw_overlay.h: a heat map over an image.
 #include <algorithm>
 #include <cstring>
 

@@ -1,8 +1,8 @@
 // AsDiscrete: classes from scores, channels from classes, 0 and 1 by a threshold. Source:
 // monai.transforms.AsDiscrete.
-#include "ops/labels/as_discrete.h"
 
 #include "inference/postprocess/step.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::inference {
 namespace {

@@ -1,9 +1,8 @@
 // The operations of ops/labels/ as steps: FlowsToLabels and StarsToLabels make objects from flows,
 // as cellpose/dynamics.py, and from distances along rays, as stardist/nms.py.
 #include "inference/postprocess/step.h"
-#include "ops/labels/fill_holes.h"
 #include "ops/labels/flow_labels.h"
-#include "ops/labels/keep_largest.h"
+#include "ops/labels/operations.h"
 #include "ops/labels/star_labels.h"
 
 namespace cytra::inference {

@@ -1,9 +1,20 @@
 // RemoveSmallObjects: clears objects of few voxels. Source: monai.transforms.RemoveSmallObjects.
 #include "inference/postprocess/step.h"
-#include "ops/labels/remove_small.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::inference {
 namespace {
+
+/// The distance between voxels along ([Z,]Y,X) in um; empty where it is unknown.
+std::vector<double> spacing_of(const Result& result) {
+  const auto& spacing = result.geometry.spacing_um;
+  const auto dims = static_cast<std::size_t>(result.values.dim()) - 1;
+  std::vector<double> known(spacing.end() - static_cast<std::ptrdiff_t>(dims), spacing.end());
+  for (const double step : known) {
+    if (step <= 0) return {};
+  }
+  return known;
+}
 
 struct RemoveSmallObjects : ops::RemoveSmallObjects {
   void apply(Result& result) const {

@@ -24,9 +24,6 @@ inline void expect_scores(const Result& result) {
     throw ConfigError("expects scores, gets labels; predict.save=logits or probability gives them");
 }
 
-/// The distance between voxels along ([Z,]Y,X) in um; empty where it is unknown.
-std::vector<double> spacing_of(const Result& result);
-
 /// Applies change([Z,]Y,X) to each channel by itself.
 template <class Change>
 void for_channels(Result& result, const Change& change) {

@@ -1,5 +1,4 @@
-#include "io/annotations/coco_parts.h"
-
+// Part of io/annotations/json_parts.h: the elements of COCO's JSON.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "io/annotations/json_parts.h"
 #include "io/annotations/shapes.h"
 
 namespace cytra::io {

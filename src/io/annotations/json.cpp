@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/annotations/coco_parts.h"
 #include "io/annotations/formats.h"
 #include "io/annotations/json_parts.h"
 

@@ -1,8 +1,8 @@
-#include "io/annotations/json_place.h"
-
+// Part of io/annotations/json_parts.h: functions that read a value at its place.
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/annotations/json_parts.h"
 #include "io/annotations/shapes.h"
 
 namespace cytra::io {

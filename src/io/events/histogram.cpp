@@ -1,8 +1,9 @@
-#include "io/events/histogram.h"
-
+// Part of io/events/event_file.h: TensorBoard's histograms.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "io/events/event_file.h"
 
 namespace cytra::io {
 namespace {

@@ -308,6 +308,13 @@ void set_axes(const std::string& path,
   info.dtype = *dtype;
 }
 
+std::unique_ptr<ImageReader> open_mapped(const std::string& path,
+                                         const ImageInfo& info,
+                                         const RawVoxels& voxels,
+                                         const Selection& selection) {
+  return std::make_unique<MappedVoxels>(path, info, voxels, selection);
+}
+
 std::unique_ptr<ImageReader> open_raw(const std::string& path,
                                       const ImageInfo& info,
                                       const RawVoxels& voxels,
@@ -317,7 +324,7 @@ std::unique_ptr<ImageReader> open_raw(const std::string& path,
   check_shape(path, info.shape, info.dtype, files);
   if (!is_plausible(all.bytes, files)) fail_raw(path, fmt::format("{} bytes of voxels", all.bytes));
   if (all.packing == RawVoxels::Packing::none && all.files.size() == 1)
-    return std::make_unique<MappedVoxels>(path, info, all, selection);
+    return open_mapped(path, info, all, selection);
   ImageInfo chosen = info;
   const int64_t timepoint = select(path, selection, chosen).timepoint;
   // Contiguous time points are not all unpacked.

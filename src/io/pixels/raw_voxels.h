@@ -33,6 +33,12 @@ void set_axes(const std::string& path,
               const std::vector<int64_t>& sizes,
               ImageInfo& info,
               RawVoxels& voxels);
+/// Opens the image of `info` (of all channels), whose plain voxels are in one file that has them
+/// all.
+std::unique_ptr<ImageReader> open_mapped(const std::string& path,
+                                         const ImageInfo& info,
+                                         const RawVoxels& voxels,
+                                         const Selection& selection);
 /// Opens the image of `info` (of all channels). Throws: as open_image().
 std::unique_ptr<ImageReader> open_raw(const std::string& path,
                                       const ImageInfo& info,

@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "io/zarr/chunk_keys.h"
 #include "io/zarr/codecs.h"
 #include "io/zarr/copy.h"
 #include "io/zarr/grid.h"
+#include "io/zarr/meta.h"
 
 namespace cytra::io {
 namespace {

@@ -1,5 +1,4 @@
-#include "io/zarr/chunk_keys.h"
-
+// Part of io/zarr/meta.h: checks whether the chunks are where the metadata say.
 #include <algorithm>
 #include <filesystem>
 
@@ -8,6 +7,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "base/warn_once.h"
+#include "io/zarr/meta.h"
 
 namespace cytra::io {
 namespace fs = std::filesystem;

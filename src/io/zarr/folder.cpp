@@ -1,5 +1,4 @@
-#include "io/zarr/folder.h"
-
+// Part of io/zarr/array_write.h: a Zarr folder that appears whole or not at all.
 #include <cerrno>
 #include <filesystem>
 
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/own_files.h"
+#include "io/zarr/array_write.h"
 
 namespace cytra::io {
 namespace fs = std::filesystem;

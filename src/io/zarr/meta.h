@@ -71,4 +71,13 @@ std::string text_of(const Json& json, const char* key, const std::string& place)
 /// Shortens `value` for messages.
 std::string excerpt(const Json& value);
 
+/// Makes .zarray and zarr.json, for the codecs that we write.
+Json zarr_v2_json(const ZarrMeta& meta);
+Json zarr_v3_json(const ZarrMeta& meta);
+
+/// Checks an array of which a region has no chunk. Warns, once per array, when it has none at all:
+/// all voxels are then its fill value. Throws: DataError when other files in its folder are named
+/// like chunks, with a change of the metadata by which they are found.
+void check_chunk_keys(const ZarrStore& store, const std::string& array, const ZarrMeta& meta);
+
 }  // namespace cytra::io

@@ -1,6 +1,7 @@
-#include "io/zarr/meta_write.h"
-
+// Part of io/zarr/meta.h: makes the metadata of an array.
 #include <stdexcept>
+
+#include "io/zarr/meta.h"
 
 namespace cytra::io {
 namespace {

@@ -1,7 +1,8 @@
-#include "io/zarr/pyramid.h"
-
+// Part of io/zarr/ome_zarr_write.h: smaller levels of an image.
 #include <algorithm>
 #include <type_traits>
+
+#include "io/zarr/ome_zarr_write.h"
 
 namespace cytra::io {
 namespace {

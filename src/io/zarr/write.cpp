@@ -14,7 +14,7 @@
 #include "io/pixels/format.h"
 #include "io/zarr/array_write.h"
 #include "io/zarr/grid.h"
-#include "io/zarr/meta_write.h"
+#include "io/zarr/meta.h"
 #include "io/zarr/ome_zarr.h"
 #include "io/zarr/ome_zarr_write.h"
 

@@ -12,7 +12,8 @@
 namespace cytra::metrics {
 namespace {
 
-class CalibrationError final : public Metric {
+/// Its sums are by bin: images, the sum of their probabilities, and how many were right.
+class CalibrationError final : public SumsMetric {
  public:
   struct Options {
     int64_t n_bins = 15;
@@ -29,9 +30,8 @@ class CalibrationError final : public Metric {
       v("multilabel", multilabel, "labels do not exclude each other; null: as the task says");
     }
   };
-  explicit CalibrationError(const Options& options) : options_(options) {
-    CalibrationError::reset();
-  }
+  explicit CalibrationError(const Options& options)
+      : SumsMetric({options.n_bins + 1, 3}), options_(options) {}
   Input input() const override { return Input::probabilities; }
   void update(const Compared& batch) override {
     check_shapes("calibration_error", batch);
@@ -65,12 +65,9 @@ class CalibrationError final : public Metric {
     if (options_.norm == "max") error = (gap / images.clamp_min(1)).max().item<double>();
     return {{"calibration_error", error}};
   }
-  std::vector<at::Tensor> sums() override { return {sums_}; }
-  void reset() override { sums_ = at::zeros({options_.n_bins + 1, 3}, at::kDouble); }
 
  private:
   Options options_;
-  at::Tensor sums_;  // by bin: images, the sum of their probabilities, and how many were right
 };
 CYTRA_REGISTER(Metric, CalibrationError, "MulticlassCalibrationError");
 

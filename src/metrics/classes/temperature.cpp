@@ -11,7 +11,8 @@
 namespace cytra::metrics {
 namespace {
 
-class TemperatureScaling final : public Metric {
+/// Its sums are the negative log-likelihood at each step, and the number of voxels.
+class TemperatureScaling final : public SumsMetric {
  public:
   struct Options {
     std::optional<bool> multilabel;
@@ -21,9 +22,7 @@ class TemperatureScaling final : public Metric {
     }
   };
   explicit TemperatureScaling(const Options& options)
-      : is_multilabel_(options.multilabel.value_or(false)) {
-    TemperatureScaling::reset();
-  }
+      : SumsMetric({2 * kSteps + 2}), is_multilabel_(options.multilabel.value_or(false)) {}
   Input input() const override { return Input::probabilities; }
   void update(const Compared& batch) override {
     check_shapes("temperature", batch);
@@ -43,8 +42,7 @@ class TemperatureScaling final : public Metric {
                                            : at::softplus(scaled) - scaled * is));
     }
     sums.push_back(sum_over(at::ones_like(is_exclusive ? known : is)));
-    if (sums_.device() != is.device()) sums_ = sums_.to(is.device());
-    sums_ += at::stack(sums);
+    add(at::stack(sums));
   }
   std::map<std::string, double> compute() const override {
     const at::Tensor host = sums_.cpu();
@@ -60,14 +58,11 @@ class TemperatureScaling final : public Metric {
     const double shift = bend > 0 ? (before - after) / (2 * bend) : 0;
     return {{"temperature", temperature(static_cast<double>(best - kSteps) + shift)}};
   }
-  std::vector<at::Tensor> sums() override { return {sums_}; }
-  void reset() override { sums_ = at::zeros({2 * kSteps + 2}, at::kDouble); }
 
  private:
   static constexpr int64_t kSteps = 20;  // to each side of T = 1, from 0.1 to 10
   static double temperature(double step) { return std::exp2(step / 6); }
   bool is_multilabel_;
-  at::Tensor sums_;  // the negative log-likelihood at each step, and the number of voxels
 };
 CYTRA_REGISTER(Metric, TemperatureScaling, "TemperatureScaling");
 

@@ -23,11 +23,13 @@ double share(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
-class ObjectMetric : public Metric {
+/// Its sums for each threshold: TP, FP, FN, the matches' IoUs; the sum of images' TP / (TP + FP +
+/// FN), and the number of images with objects.
+class ObjectMetric : public SumsMetric {
  public:
-  explicit ObjectMetric(std::vector<double> thresholds) : thresholds_(std::move(thresholds)) {
-    reset();
-  }
+  explicit ObjectMetric(std::vector<double> thresholds)
+      : SumsMetric({static_cast<int64_t>(thresholds.size()), 6}),
+        thresholds_(std::move(thresholds)) {}
   Input input() const final { return Input::objects; }
   void update(const Compared& batch) final {
     check_shapes("objects", batch, 1);
@@ -50,11 +52,6 @@ class ObjectMetric : public Metric {
       }
     }
   }
-  std::vector<at::Tensor> sums() final { return {sums_}; }
-  void reset() final {
-    sums_ =
-        at::zeros({static_cast<int64_t>(thresholds_.size()), 6}, at::TensorOptions(at::kDouble));
-  }
 
  protected:
   const std::vector<double>& thresholds() const { return thresholds_; }
@@ -70,9 +67,6 @@ class ObjectMetric : public Metric {
 
  private:
   std::vector<double> thresholds_;
-  // The sums for each threshold: TP, FP, FN, the matches' IoUs; the sum of images' TP / (TP + FP +
-  // FN), and the number of images with objects.
-  at::Tensor sums_;
 };
 
 /// TP / (TP + FP + FN), as Cellpose and StarDist say it, at each IoU and their mean.

@@ -40,13 +40,13 @@ Contingency contingency_of(const at::Tensor& prediction,
   return table;
 }
 
-/// The mean over images of some values of each.
-class PartitionMetric : public Metric {
+/// The mean over images of some values of each, by their sums and the number of images.
+class PartitionMetric : public SumsMetric {
  public:
   PartitionMetric(std::vector<std::string> names, bool only_objects)
-      : names_(std::move(names)), only_objects_(only_objects) {
-    reset();
-  }
+      : SumsMetric({static_cast<int64_t>(names.size()) + 1}),
+        names_(std::move(names)),
+        only_objects_(only_objects) {}
   Input input() const final { return Input::objects; }
   void update(const Compared& batch) final {
     check_shapes("objects", batch, 1);
@@ -69,10 +69,6 @@ class PartitionMetric : public Metric {
       named[names_[i]] = sums[static_cast<int64_t>(i)] / sums[static_cast<int64_t>(names_.size())];
     return named;
   }
-  std::vector<at::Tensor> sums() final { return {sums_}; }
-  void reset() final {
-    sums_ = at::zeros({static_cast<int64_t>(names_.size()) + 1}, at::TensorOptions(at::kDouble));
-  }
 
  private:
   /// The values by name of an image; none: it does not count.
@@ -80,7 +76,6 @@ class PartitionMetric : public Metric {
 
   std::vector<std::string> names_;
   bool only_objects_;
-  at::Tensor sums_;  // of each value, and the number of images
 };
 
 struct NoOptions {

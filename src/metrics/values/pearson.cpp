@@ -48,7 +48,8 @@ at::Tensor correlation_of(const at::Tensor& moments) {
   return (covariance / (deviation(at(3), at(1)) * deviation(at(4), at(2)))).clamp(-1, 1);
 }
 
-class PearsonMetric final : public Metric {
+/// Its sums are of correlations, of how many images, and of all; or moments.
+class PearsonMetric final : public SumsMetric {
  public:
   struct Options {
     bool by_image = false;
@@ -60,7 +61,8 @@ class PearsonMetric final : public Metric {
         "voxels");
     }
   };
-  explicit PearsonMetric(const Options& options) : by_image_(options.by_image) {}
+  explicit PearsonMetric(const Options& options)
+      : SumsMetric({options.by_image ? 3 : 6}), by_image_(options.by_image) {}
   Input input() const override { return Input::values; }
 
   void update(const Compared& batch) override {
@@ -80,7 +82,7 @@ class PearsonMetric final : public Metric {
     } else {
       sums = moments_of(x, y, counts).sum(0);
     }
-    sums_ = sums_.to(sums.device()).add_(sums);
+    add(sums);
   }
   std::map<std::string, double> compute() const override {
     if (!by_image_) return {{"pearson", correlation_of(sums_).item<double>()}};
@@ -95,14 +97,9 @@ class PearsonMetric final : public Metric {
     }
     return {{"pearson", sums[1] > 0 ? sums[0] / sums[1] : std::nan("")}};
   }
-  std::vector<at::Tensor> sums() override { return {sums_}; }
-  void reset() override { sums_ = none(); }
 
  private:
-  at::Tensor none() const { return at::zeros({by_image_ ? 3 : 6}, at::TensorOptions(at::kDouble)); }
-
   bool by_image_;
-  at::Tensor sums_ = none();  // of correlations, of how many images, and of all; or moments
   mutable bool has_told_ = false;
 };
 CYTRA_REGISTER(Metric, PearsonMetric, "PearsonCorrCoef");

@@ -27,10 +27,6 @@ at::Tensor range_of(const Compared& batch) {
   return (outside(-kInfinity).amax(1) - outside(kInfinity).amin(1)).to(at::kDouble);
 }
 
-at::Tensor ValueMetric::none() {
-  return at::zeros({2}, at::TensorOptions(at::kDouble));
-}
-
 void ValueMetric::update(const Compared& batch) {
   check_shapes(name_, batch);
   Compared floats = batch;
@@ -39,8 +35,7 @@ void ValueMetric::update(const Compared& batch) {
   }
   const Values measured = measure(floats);
   const at::Tensor values = at::where(measured.counts, measured.values, 0);
-  if (sums_.device() != values.device()) sums_ = sums_.to(values.device());
-  sums_.add_(at::stack({values.sum(), measured.counts.sum().to(at::kDouble)}));
+  add(at::stack({values.sum(), measured.counts.sum().to(at::kDouble)}));
 }
 
 std::map<std::string, double> ValueMetric::compute() const {

@@ -4,15 +4,14 @@
 
 namespace cytra::metrics {
 
-/// The mean over images. Source: monai.metrics.regression.RegressionMetric, reduction "mean".
-class ValueMetric : public Metric {
+/// The mean over images, by sums of their numbers and of how many there are. Source:
+/// monai.metrics.regression.RegressionMetric, reduction "mean".
+class ValueMetric : public SumsMetric {
  public:
-  explicit ValueMetric(std::string name) : name_(std::move(name)) {}
+  explicit ValueMetric(std::string name) : SumsMetric({2}), name_(std::move(name)) {}
   Input input() const final { return Input::values; }
   void update(const Compared& batch) final;
   std::map<std::string, double> compute() const final;
-  std::vector<at::Tensor> sums() final { return {sums_}; }
-  void reset() final { sums_ = none(); }
 
  protected:
   /// (N) double, and whether each counts.
@@ -22,10 +21,7 @@ class ValueMetric : public Metric {
   virtual Values measure(const Compared& batch) const = 0;
 
  private:
-  static at::Tensor none();
-
   std::string name_;
-  at::Tensor sums_ = none();  // of the images' numbers, and how many
 };
 
 /// Sums over each image's voxels that count: (N,C,[D,]H,W) -> (N) double; and their number.

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/tokens/square_attention.h"
 #include "ops/tokens/tokens.h"
 
 namespace cytra::nn {

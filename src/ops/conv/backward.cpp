@@ -10,7 +10,6 @@
 #include "ops/compute_alone.h"
 #include "ops/conv/onednn.h"
 #include "ops/conv/shapes.h"
-#include "ops/conv/weight_grad.h"
 #include "ops/conv/winograd/winograd.h"
 
 namespace cytra::ops::cpu {

@@ -1,8 +1,7 @@
-// The weight's gradient as outer products of pixels, summed in registers: as a matrix product of
-// the packed images (channels x pixels) and gradients (pixels x channels) for every place of the
-// kernel. Packing: Goto, van de Geijn, Anatomy of high-performance matrix multiplication, 2008.
-#include "ops/conv/weight_grad.h"
-
+// Part of ops/conv/backward.h: the weight's gradient as outer products of pixels, summed in
+// registers: as a matrix product of the packed images (channels x pixels) and gradients (pixels x
+// channels) for every place of the kernel. Packing: Goto, van de Geijn, Anatomy of high-performance
+// matrix multiplication, 2008.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/accumulate.h>
 
+#include "ops/conv/backward.h"
 #include "ops/conv/kernels.h"
 #include "ops/conv/shapes.h"
 

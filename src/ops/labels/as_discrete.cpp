@@ -1,9 +1,9 @@
-#include "ops/labels/as_discrete.h"
-
+// Part of ops/labels/operations.h: makes labels of scores.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::ops {
 namespace {

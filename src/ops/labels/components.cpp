@@ -234,19 +234,4 @@ int64_t StitchedComponents::count() const {
   return count;
 }
 
-void renumber(at::Tensor& labels, const std::vector<int32_t>& numbers) {
-  if (labels.numel() == 0) return;
-  const auto [low, high] = labels.aminmax();
-  if (low.item<int32_t>() < 0 || high.item<int64_t>() >= static_cast<int64_t>(numbers.size())) {
-    throw DataError(fmt::format("labels {} to {}, expected 0 to {}",
-                                low.item<int32_t>(),
-                                high.item<int32_t>(),
-                                numbers.size() - 1));
-  }
-  int32_t* data = labels.mutable_data_ptr<int32_t>();
-  at::parallel_for(0, labels.numel(), 65536, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] = numbers[static_cast<std::size_t>(data[i])];
-  });
-}
-
 }  // namespace cytra::ops

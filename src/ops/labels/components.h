@@ -47,8 +47,4 @@ class StitchedComponents {
   at::Tensor last_values_, last_labels_;
 };
 
-/// labels[voxel] = numbers[labels[voxel]], in place. Shape: int32 of any shape, dense. Throws:
-/// DataError for a label beyond `numbers`.
-void renumber(at::Tensor& labels, const std::vector<int32_t>& numbers);
-
 }  // namespace cytra::ops

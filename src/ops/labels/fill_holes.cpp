@@ -1,10 +1,10 @@
-#include "ops/labels/fill_holes.h"
-
+// Part of ops/labels/operations.h: fills the holes of labels.
 #include <algorithm>
 
 #include <ATen/ATen.h>
 
 #include "ops/boxes/label_boxes.h"
+#include "ops/labels/operations.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

@@ -1,6 +1,4 @@
-// masks_to_flows: diffusion inside each object, then its gradient.
-#include "ops/labels/flow_fields.h"
-
+// Part of ops/labels/flow_labels.h: diffusion inside each object, then its gradient.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include "ops/boxes/label_boxes.h"
+#include "ops/labels/flow_labels.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

@@ -11,8 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/labels/fill_holes.h"
-#include "ops/labels/flow_fields.h"
+#include "ops/labels/operations.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

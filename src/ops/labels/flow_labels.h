@@ -1,11 +1,17 @@
 #pragma once
-// Objects out of flows (ops/labels/flow_fields.h).
-// Source: Stringer 2021, Cellpose; cellpose/dynamics.py (equal labels).
+// Objects as flows: each voxel of an object has a unit vector that leads to the object's centre. A
+// network learns these instead of the objects' numbers.
+// Source: Stringer 2021, Cellpose; cellpose/dynamics.py (equal flows, equal labels).
 #include <cstdint>
 
 #include <ATen/core/Tensor.h>
 
 namespace cytra::ops {
+
+/// Heat diffuses from each object's centre through the object; its gradient gives the flows, 0 in
+/// the background.
+/// Shape: labels ([Z,]Y,X), 0: none -> (D,[Z,]Y,X) float32.
+at::Tensor masks_to_flows(const at::Tensor& labels);
 
 /// Labels of a network's flows: voxels follow them, and the places where many end are objects.
 /// Arguments and defaults are those of cellpose's eval(). It needs the whole image, and about 60

@@ -1,5 +1,4 @@
-#include "ops/labels/keep_largest.h"
-
+// Part of ops/labels/operations.h: keeps the largest components.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "ops/labels/components.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::ops {
 

@@ -1,5 +1,4 @@
-#include "ops/labels/remove_small.h"
-
+// Part of ops/labels/operations.h: clears objects of few voxels.
 #include <algorithm>
 #include <unordered_map>
 

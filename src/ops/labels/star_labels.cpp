@@ -105,7 +105,7 @@ class Canvas {
   }
   /// The voxels between each row's first and second crossing, third and fourth, and so on.
   std::vector<Span> spans_between(std::vector<Crossing>& crossings) const {
-    std::ranges::sort(crossings);
+    std::sort(crossings.begin(), crossings.end());
     std::vector<Span> spans;
     for (std::size_t i = 0; i + 1 < crossings.size();) {
       const Crossing& from = crossings[i];

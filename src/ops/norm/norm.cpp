@@ -5,14 +5,17 @@
 #include <cmath>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
+#include "base/error.h"
 #include "ops/norm/cpu.h"
-#include "ops/norm/expect_several.h"
 #include "ops/norm/gpu.h"
 
 namespace cytra::ops {
@@ -260,6 +263,18 @@ at::Tensor layer_norm(const at::Tensor& x,
                       double eps,
                       const Activation& activation) {
   return activate_own(at::layer_norm(x, normalized_shape, weight, bias, eps), activation);
+}
+
+void expect_several(const at::Tensor& x, int64_t values, const char* norm) {
+  if (values != 1) return;
+  throw DataError(fmt::format(
+      "{} norm of ({}): one value has no variance, expected more than 1 value per channel: a "
+      "larger patch_shape or image, a smaller network, {}or another norm",
+      norm,
+      fmt::join(x.sizes(), ","),
+      std::string_view(norm) == "batch" ? "a larger data.batch_size, data.drop_last=true where an "
+                                          "epoch's last batch is short, "
+                                        : ""));
 }
 
 }  // namespace cytra::ops

@@ -2,7 +2,6 @@
 // Normalisations with the activation that follows them in one operation.
 // Source: torch.nn.functional.{instance,group,batch,layer}_norm, with their numbers; differentiable
 // once.
-
 #include <ATen/core/Tensor.h>
 
 namespace cytra::ops {
@@ -61,5 +60,9 @@ at::Tensor layer_norm(const at::Tensor& x,
                       const at::Tensor& bias,
                       double eps,
                       const Activation& activation = {});
+
+/// Throws: DataError with the remedy where a norm of that name has one value for each mean of `x`,
+/// whose variance is unknown. Source: torch.nn.functional's checks.
+void expect_several(const at::Tensor& x, int64_t values, const char* norm);
 
 }  // namespace cytra::ops

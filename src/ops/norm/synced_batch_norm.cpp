@@ -7,7 +7,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "ops/norm/expect_several.h"
+#include "ops/norm/norm.h"
 
 namespace cytra::ops {
 namespace {

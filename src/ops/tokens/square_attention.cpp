@@ -1,5 +1,4 @@
-#include "ops/tokens/square_attention.h"
-
+// Part of ops/tokens/tokens.h: attention of all tokens of squares.
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +6,7 @@
 #include <ATen/Parallel.h>
 
 #include "ops/tokens/kernels.h"
+#include "ops/tokens/tokens.h"
 
 namespace cytra::ops {
 namespace {

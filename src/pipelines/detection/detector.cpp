@@ -2,7 +2,7 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include "inference/imported/torchscript.h"
+#include "inference/imported/imported_model.h"
 #include "inference/models/trained_model.h"
 #include "pipelines/detection/kinds.h"
 

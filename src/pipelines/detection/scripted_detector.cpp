@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "device/error.h"
-#include "inference/imported/torchscript.h"
+#include "inference/imported/imported_model.h"
 #include "nn/script/load.h"
 #include "ops/boxes/boxes.h"
 #include "pipelines/detection/kinds.h"

@@ -13,7 +13,7 @@
 #include "device/fast_precision.h"
 #include "device/memory.h"
 #include "inference/decoders/decoder.h"
-#include "inference/outputs/heat.h"
+#include "inference/outputs/draw_overlay.h"
 #include "inference/predictor/averages.h"
 #include "io/csv.h"
 #include "io/png/write.h"

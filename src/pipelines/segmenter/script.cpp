@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/foreign_call.h"
-#include "inference/imported/torchscript.h"
+#include "inference/imported/imported_model.h"
 #include "nn/script/load.h"
 #include "pipelines/segmenter/segmenters.h"
 

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/labels/flow_fields.h"
+#include "ops/labels/flow_labels.h"
 
 namespace cytra::tasks {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "data/layout/name_pairs.h"
+#include "data/layout/layout_names.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"
 

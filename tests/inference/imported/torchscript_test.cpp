@@ -1,5 +1,4 @@
 // TorchScript of users: tests/golden/make_models.py.
-#include "inference/imported/torchscript.h"
 
 #include <filesystem>
 
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "inference/imported/imported_model.h"
 #include "inference/models/trained_model.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"

@@ -1,4 +1,3 @@
-#include "ops/conv/weight_grad.h"
 
 #include <cmath>
 #include <vector>

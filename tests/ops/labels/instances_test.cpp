@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/labels/flow_fields.h"
 #include "ops/labels/flow_labels.h"
 #include "ops/labels/star_distances.h"
 #include "ops/labels/star_labels.h"

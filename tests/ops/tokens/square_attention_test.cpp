@@ -1,9 +1,10 @@
-#include "ops/tokens/square_attention.h"
 
 #include <array>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include "ops/tokens/tokens.h"
 
 namespace cytra {
 namespace {

@@ -71,7 +71,7 @@ std::pair<at::Tensor, at::Tensor> sources(const std::vector<Rows>& matrices,
                                           const at::TensorOptions& options) {
   const at::Tensor numbers = at::empty({static_cast<int64_t>(matrices.size()), 6}, at::kDouble);
   double* out = numbers.data_ptr<double>();
-  for (const Rows& rows : matrices) out = std::ranges::copy(rows, out);
+  for (const Rows& rows : matrices) out = std::ranges::copy(rows, out).out;
   const at::Tensor m = numbers.to(options).unsqueeze(2).unsqueeze(3);
   const at::Tensor y = at::arange(height, options).unsqueeze(1), x = at::arange(width, options);
   const auto row = [&](int64_t i) {

@@ -1,9 +1,9 @@
 // AsDiscreted: classes from scores, channels from classes, 0 and 1 by a threshold, whole numbers;
 // in this order. Source: monai.transforms.AsDiscreted.
-#include "ops/labels/as_discrete.h"
 
 #include "config/registry.h"
 #include "data/sample/spatial_options.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -1,7 +1,7 @@
 // FillHolesd: voxels that a label encloses get that label. Source: monai.transforms.FillHolesd.
-#include "ops/labels/fill_holes.h"
 
 #include "data/transforms/label/with_keys.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::data {
 

@@ -1,7 +1,7 @@
 // KeepLargestConnectedComponentd: clears all but the largest regions of each label. Source:
 // monai.transforms.KeepLargestConnectedComponentd.
 #include "data/transforms/label/with_keys.h"
-#include "ops/labels/keep_largest.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::data {
 

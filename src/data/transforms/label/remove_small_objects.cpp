@@ -1,6 +1,6 @@
 // RemoveSmallObjectsd: clears objects of few voxels. Source: monai.transforms.RemoveSmallObjectsd.
 #include "data/transforms/label/with_keys.h"
-#include "ops/labels/remove_small.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::data {
 namespace {

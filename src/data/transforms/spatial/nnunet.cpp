@@ -14,7 +14,7 @@
 #include "data/sample/spatial_options.h"
 #include "data/sample/spline.h"
 #include "data/sample/voxel_frame.h"
-#include "ops/labels/fill_holes.h"
+#include "ops/labels/operations.h"
 
 namespace cytra::data::spatial {
 namespace {

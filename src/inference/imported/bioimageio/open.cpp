@@ -1,6 +1,4 @@
-// Opens packages of bioimage.io.
-#include "inference/imported/bioimageio/open.h"
-
+// Part of inference/imported/imported_model.h: packages of bioimage.io.
 #include <algorithm>
 #include <filesystem>
 
@@ -19,9 +17,7 @@
 #include "inference/decoders/decoder.h"
 #include "inference/imported/bioimageio/objects.h"
 #include "inference/imported/bioimageio/package.h"
-#include "inference/imported/bundle.h"
-#include "inference/imported/onnx.h"
-#include "inference/imported/torchscript.h"
+#include "inference/imported/imported_model.h"
 #include "inference/postprocess/postprocess.h"
 #include "io/fingerprint.h"
 #include "io/input_file.h"

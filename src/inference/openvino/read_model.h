@@ -1,4 +1,5 @@
 #pragma once
+// OpenVINO's models out of files.
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +18,16 @@ inline const std::string kInputType = "cytra input type: ";
 std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
                                      const std::string& onnx,
                                      const std::vector<int64_t>& shape);
+/// Makes OpenVINO's model from a TorchScript archive that takes one tensor of `shape` (-1: any
+/// size) and returns float32. Throws: EngineUnfit that names the operations that OpenVINO does not
+/// have.
+std::shared_ptr<ov::Model> read_torchscript(const std::string& archive,
+                                            const std::vector<int64_t>& shape);
 /// Throws: EngineUnfit for what is no ONNX, takes other inputs than one of numbers, or has an
 /// operation that OpenVINO lacks.
 OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx, const std::string& path);
+
+/// The message without the places in OpenVINO's source such as "Exception from src/...:117:".
+std::string brief_openvino(const std::string& what);
 
 }  // namespace cytra::inference
