@@ -1,5 +1,6 @@
+// Part of io/pixels/format.h: units of length, by their names in OME-XML, ImageJ, OME-Zarr and
+// headers.
 // https://www.openmicroscopy.org/Schemas/Documentation/Generated/OME-2016-06/ome_xsd.html#UnitsLength
-#include "io/pixels/units.h"
 
 #include <cmath>
 #include <map>

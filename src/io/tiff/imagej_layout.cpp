@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/pixels/format.h"
-#include "io/pixels/units.h"
 #include "io/tiff/layout.h"
 
 namespace cytra::io {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "io/pixels/units.h"
+#include "io/pixels/format.h"
 #include "io/tiff/layout.h"
 
 namespace cytra::io {

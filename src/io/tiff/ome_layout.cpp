@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "io/pixels/format.h"
-#include "io/pixels/units.h"
 #include "io/tiff/layout.h"
 #include "io/tiff/ome_xml.h"
 

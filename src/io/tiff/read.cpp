@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "io/pixels/format.h"
-#include "io/pixels/units.h"
 #include "io/tiff/blocks.h"
 #include "io/tiff/layout.h"
 #include "io/tiff/samples.h"

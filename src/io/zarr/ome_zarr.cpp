@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "io/pixels/format.h"
-#include "io/pixels/units.h"
 
 namespace cytra::io {
 namespace {

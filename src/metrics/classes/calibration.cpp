@@ -12,7 +12,7 @@
 namespace cytra::metrics {
 namespace {
 
-/// Its sums are by bin: images, the sum of their probabilities, and how many were right.
+/// The sums are by bin: images, the sum of their probabilities, and how many were right.
 class CalibrationError final : public SumsMetric {
  public:
   struct Options {

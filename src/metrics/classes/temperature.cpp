@@ -11,7 +11,7 @@
 namespace cytra::metrics {
 namespace {
 
-/// Its sums are the negative log-likelihood at each step, and the number of voxels.
+/// The sums are the negative log-likelihood at each step, and the number of voxels.
 class TemperatureScaling final : public SumsMetric {
  public:
   struct Options {

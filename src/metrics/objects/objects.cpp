@@ -23,7 +23,7 @@ double share(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
-/// Its sums for each threshold: TP, FP, FN, the matches' IoUs; the sum of images' TP / (TP + FP +
+/// The sums for each threshold: TP, FP, FN, the matches' IoUs; the sum of images' TP / (TP + FP +
 /// FN), and the number of images with objects.
 class ObjectMetric : public SumsMetric {
  public:

@@ -48,7 +48,7 @@ at::Tensor correlation_of(const at::Tensor& moments) {
   return (covariance / (deviation(at(3), at(1)) * deviation(at(4), at(2)))).clamp(-1, 1);
 }
 
-/// Its sums are of correlations, of how many images, and of all; or moments.
+/// The sums are of correlations, of how many images, and of all; or moments.
 class PearsonMetric final : public SumsMetric {
  public:
   struct Options {

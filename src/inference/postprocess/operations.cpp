@@ -1,0 +1,54 @@
+// The operations of ops/labels/ as steps. RemoveSmallObjects clears objects of few voxels;
+// AsDiscrete makes classes of scores, channels of classes, 0 and 1 by a threshold
+// (monai.transforms, the same names). FlowsToLabels and StarsToLabels make objects of flows, as
+// cellpose/dynamics.py, and of distances along rays, as stardist/nms.py.
+#include "ops/labels/operations.h"
+
+#include "inference/postprocess/step.h"
+#include "ops/labels/flow_labels.h"
+#include "ops/labels/star_labels.h"
+
+namespace cytra::inference {
+namespace {
+
+CYTRA_REGISTER(Postprocess, Step<OnLabels<ops::FillHoles>>, "FillHoles");
+CYTRA_REGISTER(Postprocess,
+               Step<OnLabels<ops::KeepLargestConnectedComponent>>,
+               "KeepLargestConnectedComponent");
+CYTRA_REGISTER(Postprocess, Step<ToLabels<ops::FlowsToLabels>>, "FlowsToLabels");
+CYTRA_REGISTER(Postprocess, Step<ToLabels<ops::StarsToLabels>>, "StarsToLabels");
+
+/// The distance between voxels along ([Z,]Y,X) in um; empty where it is unknown.
+std::vector<double> spacing_of(const Result& result) {
+  const auto& spacing = result.geometry.spacing_um;
+  const auto dims = static_cast<std::size_t>(result.values.dim()) - 1;
+  std::vector<double> known(spacing.end() - static_cast<std::ptrdiff_t>(dims), spacing.end());
+  for (const double step : known) {
+    if (step <= 0) return {};
+  }
+  return known;
+}
+
+struct RemoveSmallObjects : ops::RemoveSmallObjects {
+  void apply(Result& result) const {
+    expect_labels(result);
+    ops::RemoveSmallObjects options = *this;
+    if (options.by_measure && options.pixdim.empty()) options.pixdim = spacing_of(result);
+    if (options.by_measure && options.pixdim.empty())
+      throw DataError("by_measure: the image's spacing is not known, expected pixdim");
+    result.values = options(result.values);
+  }
+};
+CYTRA_REGISTER(Postprocess, Step<RemoveSmallObjects>, "RemoveSmallObjects");
+
+struct AsDiscrete : ops::AsDiscrete {
+  void apply(Result& result) const {
+    result.values = (*this)(result.values).to(at::kInt);
+    result.is_labels = true;
+    result.is_objects = false;
+  }
+};
+CYTRA_REGISTER(Postprocess, Step<AsDiscrete>, "AsDiscrete");
+
+}  // namespace
+}  // namespace cytra::inference

@@ -1,0 +1,281 @@
+#include "ops/labels/operations.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "ops/boxes/label_boxes.h"
+#include "ops/labels/components.h"
+#include "ops/labels/volume.h"
+
+namespace cytra::ops {
+namespace {
+
+/// Calls change(begin, end, value) for each run of equal values.
+template <class T, class Change>
+void for_runs(const T* data, int64_t count, const Change& change) {
+  for (int64_t i = 0; i < count;) {
+    const int64_t begin = i++;
+    while (i < count && data[i] == data[begin]) ++i;
+    change(begin, i, data[begin]);
+  }
+}
+
+/// Clears objects that have fewer voxels than `smallest`, where each has a number; dense, in
+/// place.
+template <class T>
+void clear_numbers(at::Tensor& labels, double smallest) {
+  T* data = labels.mutable_data_ptr<T>();
+  std::unordered_map<T, int64_t> sizes;
+  for_runs(data, labels.numel(), [&](int64_t begin, int64_t end, T number) {
+    if (!is_nan(number)) sizes[number] += end - begin;
+  });
+  for_runs(data, labels.numel(), [&](int64_t begin, int64_t end, T number) {
+    if (is_nan(number) || static_cast<double>(sizes[number]) < smallest)
+      std::fill(data + begin, data + end, T{0});
+  });
+}
+
+/// Where components of a mask have fewer voxels than `smallest`.
+at::Tensor small_components(const at::Tensor& mask, int64_t connectivity, double smallest) {
+  const Components found = connected_components(mask, connectivity);
+  std::vector<bool> is_small(found.sizes.size());
+  for (std::size_t c = 1; c < is_small.size(); ++c)
+    is_small[c] = static_cast<double>(found.sizes[c]) < smallest;
+  const int32_t* label = found.labels.const_data_ptr<int32_t>();
+  at::Tensor small = at::empty(mask.sizes(), at::kBool);
+  bool* out = small.mutable_data_ptr<bool>();
+  for (int64_t i = 0; i < mask.numel(); ++i) out[i] = is_small[static_cast<std::size_t>(label[i])];
+  return small;
+}
+
+/// Finds the part of a box that is connected to its outside, by a flood from a border round it.
+class Flood {
+ public:
+  Flood(int64_t connectivity, int64_t dims) {
+    for (const Offset& offset : neighbours(connectivity)) {
+      if (dims == 3 || offset[0] == 0) neighbours_.push_back(offset);
+    }
+  }
+
+  /// Sets voxels of `box` with another value that are not connected to the outside to `value`.
+  template <class T>
+  void fill(at::Tensor& volume, const Box& box, T value) {
+    const int64_t height = box.size(1) + 2, width = box.size(2) + 2;
+    state_.assign(static_cast<std::size_t>((box.size(0) + 2) * height * width), kFree);
+    steps_.clear();
+    for (const auto& [z, y, x] : neighbours_) steps_.push_back((z * height + y) * width + x);
+    T* const data = volume.mutable_data_ptr<T>();
+    const auto for_rows = [&](const auto& change) {
+      for (int64_t z = 0; z < box.size(0); ++z) {
+        for (int64_t y = 0; y < box.size(1); ++y) {
+          change(data + ((z + box.first[0]) * volume.size(1) + y + box.first[1]) * volume.size(2) +
+                     box.first[2],
+                 state_.data() + ((z + 1) * height + y + 1) * width + 1);
+        }
+      }
+    };
+    for_rows([&](const T* row, uint8_t* state) {
+      for (int64_t x = 0; x < box.size(2); ++x) state[x] = row[x] == value ? kLabel : kFree;
+    });
+    from_border(height * width);
+    for_rows([&](T* row, const uint8_t* state) {
+      for (int64_t x = 0; x < box.size(2); ++x) {
+        if (state[x] == kFree) row[x] = value;
+      }
+    });
+  }
+
+ private:
+  enum : uint8_t { kFree, kLabel, kOut };
+  void from_border(int64_t corner) {
+    const auto count = static_cast<int64_t>(state_.size());
+    state_[static_cast<std::size_t>(corner)] = kOut;
+    stack_.assign(1, corner);
+    while (!stack_.empty()) {
+      const int64_t voxel = stack_.back();
+      stack_.pop_back();
+      for (const int64_t step : steps_) {
+        const int64_t next = voxel + step;  // beyond a side of the border is its other side
+        if (next < 0 || next >= count || state_[static_cast<std::size_t>(next)] != kFree) continue;
+        state_[static_cast<std::size_t>(next)] = kOut;
+        stack_.push_back(next);
+      }
+    }
+  }
+
+  std::vector<Offset> neighbours_;
+  std::vector<int64_t> steps_, stack_;
+  std::vector<uint8_t> state_;
+};
+
+/// Shape: labels ([Z,]Y,X) dense, written to.
+template <class T>
+void fill_labels(const at::Tensor& labels,
+                 const std::vector<int64_t>& which,
+                 int64_t connectivity) {
+  at::Tensor volume = labels.dim() == 3 ? labels : labels.unsqueeze(0);
+  Flood flood(checked_connectivity(connectivity, labels.dim()), labels.dim());
+  for (const auto& [label, box] : boxes_of<T>(volume)) {
+    const bool is_wanted = std::ranges::any_of(
+        which, [l = label](int64_t other) { return static_cast<T>(other) == l; });
+    if (which.empty() || is_wanted) flood.fill<T>(volume, box, label);
+  }
+}
+
+at::Tensor channels_of(const at::Tensor& labels, int64_t classes) {
+  if (labels.size(0) != 1)
+    throw DataError(fmt::format("{} channels, expected 1 of classes", labels.size(0)));
+  const at::Tensor wrong = labels.ge(0)
+                               .logical_and_(labels.lt(classes))
+                               .logical_and_(labels.eq(labels.floor()))
+                               .logical_not_();
+  if (wrong.any().item<bool>()) {
+    const at::Tensor values = labels.masked_select(wrong);
+    throw DataError(fmt::format(
+        "{} values (such as {:g}) are not classes from 0 to {}, which to_onehot expects",
+        values.numel(),
+        values[0].item<double>(),
+        classes - 1));
+  }
+  const at::Tensor numbers = at::arange(classes, at::device(labels.device()).dtype(at::kLong));
+  std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);
+  shape[0] = classes;
+  return labels.to(at::kLong).eq(numbers.reshape(shape));
+}
+
+}  // namespace
+
+at::Tensor RemoveSmallObjects::operator()(const at::Tensor& image) const {
+  if (image.size(0) != 1)
+    throw DataError(std::to_string(image.size(0)) + " channels, expected 1 of labels");
+  const double least = smallest(image.dim() - 1);
+  if (image.numel() == 0) return image;
+  if (!independent_channels || image.max().item<double>() <= 1) {
+    const at::Tensor mask = independent_channels ? image[0].ne(0) : image[0].gt(0);
+    const int64_t reach = std::min(connectivity.value_or(0), mask.dim());
+    return image.masked_fill(small_components(mask, reach, least).unsqueeze(0), 0);
+  }
+  const bool is_integral = at::isIntegralType(image.scalar_type(), /*includeBool=*/false);
+  at::Tensor labels =
+      image.to(is_integral ? at::kInt : at::kFloat, /*non_blocking=*/false, /*copy=*/true)
+          .contiguous();
+  is_integral ? clear_numbers<int32_t>(labels, least) : clear_numbers<float>(labels, least);
+  return labels.to(image.scalar_type());
+}
+
+double RemoveSmallObjects::smallest(int64_t dims) const {
+  if (by_measure && pixdim.size() != 1 && static_cast<int64_t>(pixdim.size()) != dims) {
+    throw DataError(std::to_string(dims) + " spatial dimensions, expected as many in pixdim, or 1");
+  }
+  double volume = 1;
+  for (int64_t d = 0; by_measure && d < dims; ++d)
+    volume *= pixdim[pixdim.size() == 1 ? 0 : static_cast<std::size_t>(d)];
+  return min_size / volume;
+}
+
+at::Tensor KeepLargestConnectedComponent::operator()(const at::Tensor& image) const {
+  const bool onehot = is_onehot.value_or(image.size(0) > 1);
+  if (!onehot && image.size(0) != 1)
+    throw DataError(std::to_string(image.size(0)) + " channels, expected 1 of labels");
+  return onehot ? of_channels(image) : of_labels(image);
+}
+
+at::Tensor KeepLargestConnectedComponent::of_labels(const at::Tensor& image) const {
+  const at::Tensor labels = image[0];
+  at::Tensor treated = applied_labels.empty() ? labels.ne(0) : at::zeros_like(labels, at::kBool);
+  for (const int64_t label : applied_labels) treated.logical_or_(labels.eq(label));
+  // Components are searched in one value: the label, or 1 for all labels.
+  const at::Tensor values = independent ? labels.masked_fill(treated.logical_not(), 0) : treated;
+  return image.masked_fill(to_clear(values), 0);
+}
+
+at::Tensor KeepLargestConnectedComponent::of_channels(const at::Tensor& image) const {
+  std::vector<int64_t> channels = applied_labels;
+  for (int64_t c = 1; applied_labels.empty() && c < image.size(0); ++c) channels.push_back(c);
+  for (const int64_t c : channels) {
+    if (c < 0 || c >= image.size(0)) {
+      throw DataError("applied_labels has " + std::to_string(c) + ", expected a channel below " +
+                      std::to_string(image.size(0)));
+    }
+  }
+  at::Tensor result = image.clone();
+  at::Tensor together;
+  if (!independent && !channels.empty())
+    together = to_clear(image.index_select(0, at::tensor(channels)).eq(1).any(0));
+  for (const int64_t c : channels)
+    result[c].masked_fill_(independent ? to_clear(image[c].gt(0)) : together, 0);
+  return result;
+}
+
+/// Where components of a value are not among its num_components largest.
+at::Tensor KeepLargestConnectedComponent::to_clear(const at::Tensor& values) const {
+  const Components found = connected_components(values, connectivity.value_or(0));
+  const int32_t* component = found.labels.const_data_ptr<int32_t>();
+  std::vector<int64_t> first(found.sizes.size(), -1);  // voxel of each component
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    int64_t& voxel = first[static_cast<std::size_t>(component[i])];
+    if (voxel < 0) voxel = i;
+  }
+  std::vector<std::size_t> order(found.sizes.size() - 1);  // largest first
+  std::iota(order.rbegin(), order.rend(), std::size_t{1});
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return found.sizes[a] > found.sizes[b]; });
+  const at::Tensor flat = values.flatten().to(at::kDouble);
+  const double* value = flat.const_data_ptr<double>();
+  std::map<double, int64_t> kept;
+  std::vector<bool> clear(found.sizes.size());
+  for (const std::size_t c : order) clear[c] = kept[value[first[c]]]++ >= num_components;
+  at::Tensor mask = at::empty(values.sizes(), at::kBool);
+  bool* out = mask.mutable_data_ptr<bool>();
+  for (int64_t i = 0; i < values.numel(); ++i)
+    out[i] = clear[static_cast<std::size_t>(component[i])];
+  return mask;
+}
+
+at::Tensor FillHoles::operator()(const at::Tensor& image) const {
+  const bool is_integral = at::isIntegralType(image.scalar_type(), /*includeBool=*/true);
+  at::Tensor result =
+      image.to(is_integral ? at::kInt : at::kFloat, /*non_blocking=*/false, /*copy=*/true)
+          .contiguous();
+  const auto fill = [&](const at::Tensor& labels, const std::vector<int64_t>& which) {
+    is_integral ? fill_labels<int32_t>(labels, which, connectivity.value_or(0))
+                : fill_labels<float>(labels, which, connectivity.value_or(0));
+  };
+  if (image.size(0) == 1) {
+    fill(result[0], applied_labels);
+    return result.to(image.scalar_type());
+  }
+  for (int64_t c = 1; c < image.size(0); ++c) {
+    const bool is_applied =
+        applied_labels.empty() || std::ranges::find(applied_labels, c) != applied_labels.end();
+    if (!is_applied) continue;
+    result[c].copy_(image[c].ne(0));
+    fill(result[c], {1});
+  }
+  return result.to(image.scalar_type());
+}
+
+void AsDiscrete::check() const {
+  if (to_onehot && (*to_onehot < 1 || *to_onehot > 65536))
+    throw ConfigError("to_onehot: expected 1 to 65536 classes");
+  if (rounding && *rounding != "torchrounding")
+    throw ConfigError("rounding: '" + *rounding + "', expected torchrounding");
+  if (is_idle()) throw ConfigError("expected argmax, to_onehot, threshold or rounding");
+}
+
+at::Tensor AsDiscrete::operator()(const at::Tensor& image) const {
+  at::Tensor result = image;
+  if (argmax) result = result.argmax(0, /*keepdim=*/true);
+  if (to_onehot) result = channels_of(result, *to_onehot);
+  if (threshold) result = result.ge(*threshold);
+  if (rounding) result = result.to(at::kFloat).round();
+  return result;
+}
+
+}  // namespace cytra::ops
