@@ -56,6 +56,13 @@ int64_t InputFile::read_at(uint64_t offset, void* into, std::size_t count) const
   return static_cast<int64_t>(done);
 }
 
+std::string InputFile::begin(std::size_t most) const {
+  std::string bytes(most, '\0');
+  const int64_t got = read_at(0, bytes.data(), most);
+  bytes.resize(static_cast<std::size_t>(std::max<int64_t>(got, 0)));
+  return bytes;
+}
+
 void InputFile::map() {
   if (bytes_ == 0) throw DataError(path_ + ": an empty file, expected a complete one");
   if (map_ == nullptr) map_ = std::make_unique<MappedFile>(path_, descriptor_, bytes_);

@@ -21,6 +21,8 @@ class InputFile {
   int descriptor() const { return descriptor_; }
   /// Reads up to `count` bytes; fewer at the end of the file, -1 with errno when the device fails.
   int64_t read_at(uint64_t offset, void* into, std::size_t count) const;
+  /// The first bytes, `most` or all; "" where they can't be read.
+  std::string begin(std::size_t most) const;
   /// Maps the file, which must not be empty, into memory at the first call (not thread-safe), which
   /// must come before mapped(). Throws: IoError, MemoryError, DataError when it is empty.
   void map();

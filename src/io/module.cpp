@@ -113,11 +113,7 @@ bool is_dicom(const std::string& head, const std::string& path) {
     if (name[0] == '.' || !entry->is_regular_file(ignored)) continue;
     ++looked;
     try {
-      const InputFile file(entry->path().string());
-      char bytes[kHeadBytes];
-      const int64_t count = file.read_at(0, bytes, sizeof bytes);
-      if (has_magic({bytes, static_cast<std::size_t>(std::max<int64_t>(count, 0))}, name))
-        return true;
+      if (has_magic(InputFile(entry->path().string()).begin(kHeadBytes), name)) return true;
     } catch (const ConfigError&) {  // not readable
     } catch (const DataError&) {    // no file
     }

@@ -6,7 +6,6 @@
 #include "inference/postprocess/step.h"
 #include "ops/labels/components.h"
 #include "ops/labels/distance.h"
-#include "ops/labels/peaks.h"
 
 namespace cytra::inference {
 namespace {

@@ -10,9 +10,9 @@
 #include "inference/postprocess/postprocess.h"
 #include "inference/predictor/input.h"
 #include "inference/predictor/predictor_options.h"
-#include "inference/windows/adaptive_batch.h"
 #include "inference/windows/slabs.h"
 #include "inference/windows/window_plan.h"
+#include "inference/windows/window_run.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {

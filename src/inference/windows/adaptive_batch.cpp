@@ -1,5 +1,4 @@
-#include "inference/windows/adaptive_batch.h"
-
+// Part of inference/windows/window_run.h: batches that fit the device.
 #include <algorithm>
 
 #include <ATen/ATen.h>
@@ -9,6 +8,7 @@
 #include "base/signals.h"
 #include "device/error.h"
 #include "device/memory.h"
+#include "inference/windows/window_run.h"
 
 namespace cytra::inference {
 namespace {

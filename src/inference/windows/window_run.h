@@ -2,6 +2,8 @@
 // Windows, in order, through the model: the one io that images in memory and slabs go.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,11 +11,29 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "inference/windows/adaptive_batch.h"
+#include "base/tensor_fwd.h"
 #include "inference/windows/windows.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {
+
+/// Runs a model on batches that fit the device. Where memory runs out, it continues with half as
+/// many windows, from the failed ones on, and later tries more again. Thread: several at once.
+class AdaptiveBatch {
+ public:
+  using Run = std::function<std::vector<Tensor>(const Tensor& windows)>;
+  /// Calls run(windows), in parts if needed. Throws: what `run` throws, also where memory does not
+  /// suffice for one window; Interrupted within a BreakableWork.
+  std::vector<Tensor> operator()(const Run& run, const Tensor& windows);
+
+ private:
+  int64_t now(int64_t wanted);
+  void fits(int64_t count);
+  void fails(int64_t count);
+  std::mutex mutex_;
+  int64_t limit_ = INT64_MAX;  // windows that fit
+  int64_t passes_ = 0;         // since it was lowered
+};
 
 /// Views a tensor whose last `dims` dimensions are spatial with three of them: Z, Y, X as in ops/.
 at::Tensor as_zyx(at::Tensor tensor, std::size_t dims);

@@ -57,12 +57,9 @@ std::vector<std::string> files_of(const std::string& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
     if (name[0] == '.' || name == "DICOMDIR" || !entry.is_regular_file(error)) continue;
-    const InputFile file(entry.path().string());
-    char head[kHeadBytes];
-    const int64_t count = file.read_at(0, head, sizeof head);
+    const std::string head = InputFile(entry.path().string()).begin(kHeadBytes);
     // There may be licences and lists beside images.
-    if (count > 0 && is_dicom({head, static_cast<std::size_t>(count)}, name))
-      files.push_back(entry.path().string());
+    if (!head.empty() && is_dicom(head, name)) files.push_back(entry.path().string());
   }
   std::ranges::sort(files);
   return files;

@@ -1,10 +1,10 @@
-#include "io/ffmpeg/containers.h"
-
+// Part of io/ffmpeg/sink.h: containers, and how they keep the times of frames.
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/ffmpeg/sink.h"
 
 namespace cytra::io {
 namespace {

@@ -6,12 +6,46 @@
 #include <vector>
 
 #include "base/files.h"
-#include "io/ffmpeg/containers.h"
 #include "io/ffmpeg/handles.h"
 #include "io/ffmpeg/source.h"
-#include "io/ffmpeg/tone.h"
 
 namespace cytra::io {
+
+enum class FrameTimes {
+  shown,    // when each is shown
+  decoded,  // one per frame, in the order of decoding: readers guess wrong for H.264 and H.265
+  counted,  // only a rate, from 0
+};
+
+/// The expected endings, for messages.
+constexpr char kExpectedEndings[] = "expected .mp4, .mov, .mkv, .avi, .ts ...";
+
+/// How a container keeps times. Throws: ConfigError for a container that loses the times of
+/// frames.
+FrameTimes times_in(const AVOutputFormat& format, const std::string& path);
+
+/// The encoder of FFmpeg with this name; "auto": H.264 where FFmpeg has it and its times are kept,
+/// else MPEG-4, which it always has. Throws: ConfigError.
+const AVCodec* encoder_for(const AVOutputFormat& format,
+                           FrameTimes times,
+                           const std::string& name,
+                           const std::string& path);
+
+class Tone {
+ public:
+  /// Adds a stream to `container`, mono AAC of 48 kHz. Throws: DataError.
+  Tone(AVFormatContext& container, double hz);
+  /// Writes the sound before `until_s`.
+  void write(AVFormatContext& container, double until_s);
+  void finish(AVFormatContext& container);
+
+ private:
+  void encode(AVFormatContext& container, const AVFrame* frame);
+  const double hz_;
+  CodecPointer encoder_;
+  int stream_ = 0;
+  int64_t samples_ = 0;
+};
 
 /// A VideoSink into a file that gets its name by finish(), or into nothing.
 class FFmpegSink final : public VideoSink {

@@ -1,11 +1,11 @@
-#include "io/ffmpeg/tone.h"
-
+// Part of io/ffmpeg/sink.h: a sound track with a sine.
 #include <cmath>
 #include <new>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/ffmpeg/sink.h"
 
 namespace cytra::io {
 namespace {

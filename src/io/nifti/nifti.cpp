@@ -123,8 +123,7 @@ class NiftiImage final : public ImageReader {
     const NiftiHeader header = parse_nifti(path, head);
     if (header.is_pair) find_pixels();
     file_ = std::make_unique<InputFile>(pixels_path_);
-    char magic[2] = {};
-    is_gzip_ = file_->read_at(0, magic, 2) == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
+    is_gzip_ = file_->begin(2) == "\x1f\x8b";
 
     const NiftiType type = nifti_type(path, header);
     samples_.type = type.type;

@@ -158,10 +158,7 @@ class OmeLayout {
   std::string read_metadata(const std::string& path) const {
     constexpr uint64_t kMostText = uint64_t{64} << 20;
     const InputFile file(path);
-    char head[4] = {};
-    const int64_t count = file.read_at(0, head, sizeof head);
-    if (is_tiff({head, static_cast<std::size_t>(std::max<int64_t>(count, 0))}, path))
-      return TiffFile(path).pages()[0].description;
+    if (is_tiff(file.begin(4), path)) return TiffFile(path).pages()[0].description;
     if (file.bytes() > kMostText) fail("is in a file of more than 64 MB");
     return read_file(path);
   }

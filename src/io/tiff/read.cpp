@@ -303,10 +303,7 @@ std::vector<std::string> ome_other_files(const std::string& path) {
 bool tiff_scenes(const std::string& path, std::vector<int64_t>& scenes) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return false;
-  char head[4] = {};
-  if (InputFile(file_of(path)).read_at(0, head, sizeof head) != sizeof head ||
-      !is_tiff({head, sizeof head}, path))
-    return false;
+  if (!is_tiff(InputFile(file_of(path)).begin(4), path)) return false;
   const TiffLayout layout = tiff_layout(TiffFile(path), {});
   scenes = layout.own_scenes;
   for (int64_t scene = 0; layout.own_scenes.empty() && scene < layout.scenes; ++scene)

@@ -25,14 +25,6 @@ auto with_files(const std::string& path, const Action& action) {
   });
 }
 
-std::string begin_of(const std::string& path) {
-  const InputFile file(path);
-  std::string begin(16, '\0');
-  begin.resize(
-      static_cast<std::size_t>(std::max<int64_t>(0, file.read_at(0, begin.data(), begin.size()))));
-  return begin;
-}
-
 /// Whether a file begins as an ONNX model does, a protocol buffer without a signature: its version
 /// (field 1), then another field of ModelProto.
 bool begins_as_onnx(const std::string& begin) {
@@ -93,7 +85,7 @@ ModelKind kind_of(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored))
     return bioimageio_description(path).empty() ? ModelKind::bundle : ModelKind::bioimageio;
   if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return ModelKind::bioimageio;
-  const std::string begin = begin_of(path);
+  const std::string begin = InputFile(path).begin(16);
   if (begins_as_onnx(begin) || starts_with(begin, "<?xml") || starts_with(begin, "<net"))
     return ModelKind::onnx;
   if (!starts_with(begin, "PK\3\4")) return ModelKind::weights;

@@ -1,5 +1,4 @@
-#include "ops/labels/peaks.h"
-
+// Part of ops/labels/watershed.h: peaks, the markers of a watershed.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -10,6 +9,7 @@
 #include "ops/boxes/label_boxes.h"
 #include "ops/labels/morphology.h"
 #include "ops/labels/volume.h"
+#include "ops/labels/watershed.h"
 
 namespace cytra::ops {
 namespace {

@@ -1,6 +1,4 @@
-// Stars of labels: rays, distances along them, and the depth in the object.
-#include "ops/labels/star_distances.h"
-
+// Part of ops/labels/star_labels.h: rays, distances along them, and the depth in the object.
 #include <cmath>
 #include <stdexcept>
 
@@ -8,6 +6,7 @@
 
 #include "ops/boxes/label_boxes.h"
 #include "ops/labels/distance.h"
+#include "ops/labels/star_labels.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/labels/star_distances.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {

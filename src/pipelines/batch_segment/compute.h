@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "inference/windows/adaptive_batch.h"
+#include "inference/windows/window_run.h"
 #include "pipelines/batch_segment/work.h"
 
 namespace cytra::pipelines {

@@ -9,7 +9,7 @@
 #include "device/fast_precision.h"
 #include "inference/models/trained_model.h"
 #include "inference/predictor/input.h"
-#include "inference/windows/adaptive_batch.h"
+#include "inference/windows/window_run.h"
 #include "nn/detection_model.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"

@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "ops/labels/star_distances.h"
+#include "ops/labels/star_labels.h"
 
 namespace cytra::tasks {
 

@@ -1,4 +1,3 @@
-#include "data/loader/sampler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "data/loader/loader.h"
 
 namespace cytra {
 namespace {

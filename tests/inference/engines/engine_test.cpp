@@ -10,7 +10,7 @@
 #include "config/registry.h"
 #include "device/convolution.h"
 #include "inference/engines/entry.h"
-#include "inference/windows/adaptive_batch.h"
+#include "inference/windows/window_run.h"
 #include "nn/model.h"
 #include "ops/conv/winograd/kernels.h"
 #include "tests/inference/small_model.h"

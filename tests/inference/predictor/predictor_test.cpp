@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include "inference/outputs/overlay_rows.h"
 #include "inference/predictor/windowed_model.h"
-#include "inference/windows/adaptive_batch.h"
+#include "inference/windows/window_run.h"
 #include "io/reader.h"
 #include "nn/model.h"
 #include "nn/weights.h"

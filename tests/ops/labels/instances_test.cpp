@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "ops/labels/flow_labels.h"
-#include "ops/labels/star_distances.h"
 #include "ops/labels/star_labels.h"
 #include "tests/support/golden.h"
 

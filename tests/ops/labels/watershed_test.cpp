@@ -1,7 +1,6 @@
 #include "ops/labels/watershed.h"
 
 #include "base/error.h"
-#include "ops/labels/peaks.h"
 #include "tests/support/golden.h"
 
 namespace cytra::ops {
