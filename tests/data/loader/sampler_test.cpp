@@ -1,3 +1,4 @@
+#include "data/loader/sampler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/loader/loader.h"
 
 namespace cytra {
 namespace {
