@@ -1,6 +1,7 @@
-// ToTensord, EnsureTyped, CastToTyped, ToDeviced, ToMetaTensord, FromMetaTensord, Identityd:
-// accepted for MONAI's pipelines, where they make the float32 tensors that samples already have
-// here; they check that the keys exist. Source: monai.transforms, the same names.
+// ToTensord, EnsureTyped, CastToTyped, ToDeviced, ToMetaTensord, FromMetaTensord, Identityd,
+// EnsureChannelFirstd: accepted for MONAI's pipelines, where they make the float32 tensors that
+// samples already have here; they check that the keys exist. Source: monai.transforms, the same
+// names.
 #include "data/sample/per_key.h"
 
 namespace cytra::data {
@@ -74,6 +75,22 @@ struct MetaTensord : Identity {
 CYTRA_REGISTER(Transform, PerKey<MetaTensord>, "ToMetaTensord", "FromMetaTensord");
 
 CYTRA_REGISTER(Transform, PerKey<Identity>, "Identityd");
+
+struct EnsureChannelFirstd : KeyOptions {
+  static constexpr bool kIsPointwise = true;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("lazy", config::Unused{{"false", "null"}}, "each transform resamples by itself");
+    v("channel_dim", config::Unused{{"0", "no_channel"}}, "images have their channels first");
+    v("strict_check", config::Unused{}, "an image without a channel dimension is an error");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    if (image.dim() == 3 || image.dim() == 4) return image;
+    throw DataError(std::to_string(image.dim()) + " dimensions, expected (C,Y,X) or (C,Z,Y,X)");
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<EnsureChannelFirstd>, "EnsureChannelFirstd");
 
 }  // namespace
 }  // namespace cytra::data

@@ -1,10 +1,14 @@
 // The operations of ops/labels/ as steps. RemoveSmallObjects clears objects of few voxels;
-// AsDiscrete makes classes of scores, channels of classes, 0 and 1 by a threshold
-// (monai.transforms, the same names). FlowsToLabels and StarsToLabels make objects of flows, as
-// cellpose/dynamics.py, and of distances along rays, as stardist/nms.py.
+// AsDiscrete makes classes of scores, channels of classes, 0 and 1 by a threshold;
+// DistanceTransformEDT says how far each voxel of the foreground is from the background
+// (monai.transforms, the same names). ConnectedComponents numbers objects, which are connected
+// voxels of one value, as skimage.measure.label. FlowsToLabels and StarsToLabels make objects of
+// flows, as cellpose/dynamics.py, and of distances along rays, as stardist/nms.py.
 #include "ops/labels/operations.h"
 
 #include "inference/postprocess/step.h"
+#include "ops/labels/components.h"
+#include "ops/labels/distance.h"
 #include "ops/labels/flow_labels.h"
 #include "ops/labels/star_labels.h"
 
@@ -50,5 +54,43 @@ struct AsDiscrete : ops::AsDiscrete {
 };
 CYTRA_REGISTER(Postprocess, Step<AsDiscrete>, "AsDiscrete");
 
+struct ConnectedComponents {
+  std::optional<int64_t> connectivity;
+  template <class V>
+  void visit(V& v) {
+    v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
+  }
+  static constexpr bool kWorksByObjects = true;
+  void apply(Result& result) const {
+    expect_labels(result);
+    for_channels(result, [&](const at::Tensor& channel) {
+      return ops::connected_components(channel, connectivity.value_or(0)).labels;
+    });
+    result.is_objects = true;
+  }
+};
+CYTRA_REGISTER(Postprocess, Step<ConnectedComponents>, "ConnectedComponents");
+
+struct DistanceTransformEDT {
+  std::vector<double> sampling;
+  template <class V>
+  void visit(V& v) {
+    v("sampling",
+      sampling,
+      "distance between voxels, one number or one per dimension; null: 1",
+      1e-12,
+      1e12);
+  }
+  void apply(Result& result) const {
+    expect_labels(result);
+    for_channels(result, [&](const at::Tensor& channel) {
+      return ops::distance_transform(channel, sampling);
+    });
+    result.is_labels = result.is_objects = false;
+  }
+};
+CYTRA_REGISTER(Postprocess, Step<DistanceTransformEDT>, "DistanceTransformEDT");
+
 }  // namespace
+
 }  // namespace cytra::inference

@@ -1,5 +1,7 @@
-// LabelFilterd, MapLabelValued: select labels, and change their numbers. Source: monai.transforms,
-// the same names.
+// LabelFilterd, MapLabelValued: select labels, and change their numbers. LabelToMaskd: 1 where
+// there is one of some labels; of one-hot images, those channels. LabelToContourd: 1 at the voxels
+// of a mask that have a neighbour outside of it (a Laplace kernel; zeros beyond the border).
+// Source: monai.transforms, the same names.
 #include "data/sample/per_key.h"
 
 namespace cytra::data {
@@ -44,5 +46,60 @@ struct MapLabelValued : KeyOptions {
 };
 CYTRA_REGISTER(Transform, PerKey<MapLabelValued>, "MapLabelValued");
 
+struct LabelToMaskd : KeyOptions {
+  std::vector<int64_t> select_labels;
+  bool merge_channels = false;
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("select_labels",
+      select_labels,
+      "labels, or channels where there are several",
+      config::required);
+    v("merge_channels", merge_channels, "one channel: 1 where any is not 0");
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    at::Tensor mask;
+    if (image.size(0) > 1) {
+      for (const int64_t label : select_labels) {
+        if (label < 0 || label >= image.size(0)) {
+          throw DataError("select_labels has " + std::to_string(label) +
+                          ", expected a channel below " + std::to_string(image.size(0)));
+        }
+      }
+      mask = image.index_select(0, at::tensor(select_labels));
+    } else {
+      mask = at::zeros_like(image, at::kBool);
+      for (const int64_t label : select_labels) mask = mask.logical_or(image.eq(label));
+    }
+    return (merge_channels ? mask.ne(0).any(0, /*keepdim=*/true) : mask).to(at::kFloat);
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<LabelToMaskd>, "LabelToMaskd");
+
+struct LabelToContourd : KeyOptions {
+  std::string kernel_type = "Laplace";
+  template <class V>
+  void visit(V& v) {
+    KeyOptions::visit(v);
+    v("kernel_type", kernel_type, "the filter", {"Laplace"});
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    const int64_t dims = image.dim() - 1, taps = dims == 3 ? 27 : 9;
+    std::vector<int64_t> shape(static_cast<std::size_t>(dims) + 2, 3);
+    shape[0] = shape[1] = 1;
+    at::Tensor kernel = at::full({taps}, -1.0F);
+    kernel[taps / 2] = static_cast<double>(taps - 1);
+    kernel = kernel.reshape(shape);
+    const std::vector<int64_t> ones(static_cast<std::size_t>(dims), 1);
+    const at::Tensor channels = image.unsqueeze(1);
+    const at::Tensor edges = dims == 3 ? at::conv3d(channels, kernel, {}, ones, ones)
+                                       : at::conv2d(channels, kernel, {}, ones, ones);
+    return edges.squeeze(1).clamp(0, 1);
+  }
+};
+CYTRA_REGISTER(Transform, PerKey<LabelToContourd>, "LabelToContourd");
+
 }  // namespace
+
 }  // namespace cytra::data
