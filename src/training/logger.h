@@ -9,7 +9,7 @@ namespace cytra::config {
 struct Node;
 }
 namespace cytra::io {
-struct Histogram;  // io/events/histogram.h
+struct Histogram;  // io/events/event_file.h
 struct Image;      // io/image.h
 }  // namespace cytra::io
 

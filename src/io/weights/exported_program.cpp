@@ -17,14 +17,14 @@ using Json = nlohmann::json;
 using Files = std::map<std::string, std::string_view>;
 
 /// The archive's parts, whose names differ by version.
-struct Parts {
+struct ProgramParts {
   std::string graph;
   std::vector<std::string> tables;  // weights_config.json: since torch 2.9
   std::vector<std::string> states;  // of torch.save, before
 };
 
-std::optional<Parts> parts_of(const Files& files) {
-  Parts parts;
+std::optional<ProgramParts> parts_of(const Files& files) {
+  ProgramParts parts;
   for (const auto& [name, content] : files) {
     if (ends_with(name, "/models/model.json") || name == "serialized_exported_program.json")
       parts.graph = name;
@@ -53,7 +53,7 @@ struct ExportedProgram::Impl {
     const MappedFile::Reading reading(file.mapped());
     files =
         zip_directory(path, {reinterpret_cast<const char*>(file.mapped().data()), file.bytes()});
-    const std::optional<Parts> parts = parts_of(files);
+    const std::optional<ProgramParts> parts = parts_of(files);
     if (!parts) {
       const bool is_script = std::ranges::any_of(
           files, [](const auto& entry) { return ends_with(entry.first, "/constants.pkl"); });
