@@ -11,8 +11,7 @@ int main(int argc, char** argv) {
       "  batch_segment folder --detector logs/.../detector.ckpt --segmenter "
       "logs/.../segmenter.ckpt\n"
       "  batch_segment folder --detector logs/.../detector.ckpt --segmenter "
-      "logs/.../segmenter.ckpt --sam-batch-size 64 --image-batch-size 16 --io-workers "
-      "8",
+      "logs/.../segmenter.ckpt --sam-batch-size 64 --image-batch-size 16 --io-workers 8",
       "batch_segment",
       "cytra_batch_segment",
       {{"--detector",

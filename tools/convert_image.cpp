@@ -51,9 +51,8 @@ void convert(const std::string& input,
 int main(int argc, char** argv) {
   CLI::App app(
       "Writes an image of any format that is read (TIFF, NIfTI, DICOM, NRRD, OME-Zarr, HDF5, NumPy "
-      "...) in "
-      "that which the output's ending names: .ome.tif, .nii.gz, .nrrd, .mha, .npy, .png, .zarr. "
-      "Values, spacing and place in the world stay.",
+      "...) in that which the output's ending names: .ome.tif, .nii.gz, .nrrd, .mha, .npy, .png, "
+      ".zarr. Values, spacing and place in the world stay.",
       "convert_image");
   std::string input, output;
   Selection selection;

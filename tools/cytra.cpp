@@ -93,7 +93,7 @@ int start(int argc, char** argv) {
   for (const Line& line : kPrograms)
     if (is_here(line.name)) names.emplace_back(line.name);
   if (std::find(names.begin(), names.end(), word) == names.end())
-    throw cytra::ConfigError(fmt::format("no program {}.{}", word, cytra::suggestion(word, names)));
+    throw cytra::ConfigError("no program {}.{}", word, cytra::suggestion(word, names));
   std::string path = path_of(word);
   argv[1] = path.data();  // command lines that the program prints then start it
   ::execv(path.c_str(), argv + 1);

@@ -9,8 +9,7 @@ int main(int argc, char** argv) {
       "predict the frames of a video and write a video",
       "  process_video cells.mp4 out.mp4 checkpoint.ckpt_path=logs/.../best.ckpt\n"
       "  process_video cells.mp4 out.mp4 --ckpt logs/.../best.ckpt --output-kind mask "
-      "--skip-threshold 0.01 "
-      "--measure-drift 5\n"
+      "--skip-threshold 0.01 --measure-drift 5\n"
       "  process_video cells.mp4 out.mp4 --ckpt logs/.../best.ckpt --roi motion "
       "video.limit_frames=5\n"
       "  process_video --benchmark --ckpt logs/.../best.ckpt video.limit_frames=1",

@@ -8,8 +8,8 @@ int main(int argc, char** argv) {
        "  train experiment=im2im/segmentation data.path=my_data\n"
        "  train experiment=im2im/segmentation data.path=my_data --check-data     # reads it all, "
        "reports problems\n"
-       "  train --plan data.path=my_data                                       # writes "
-       "an experiment for these images\n"
+       "  train --plan data.path=my_data                                       # writes an "
+       "experiment for these images\n"
        "  train experiment=im2im/segmentation data.path=my_data trainer=gpu_optimized\n"
        "  train experiment=im2im/segmentation data.path=my_data checkpoint.ckpt_path=last  # go on "
        "with the newest run\n"
@@ -26,8 +26,7 @@ int main(int argc, char** argv) {
          "read every image once, report what the images are and what is wrong; train nothing"},
         {"--plan",
          "cytra_plan",
-         "look at the images and the free memory, write an experiment for them by nnU-Net's "
-         "rules"},
+         "look at the images and the free memory, write an experiment for them by nnU-Net's rules"},
         {"--find-lr",
          "cytra_find_lr",
          "try learning rates from lr_find.min_lr to lr_find.max_lr, suggest one; write nothing"}}},

@@ -43,14 +43,13 @@ struct ExportConfig : CommonConfig {
     v("format",
       format,
       "safetensors: the weights, with PyTorch's names; the whole model: torchscript, onnx (opset "
-      "17), openvino (OUTPUT.xml and OUTPUT.bin); bioimageio: a package of the model zoo; "
-      "nnunet: a model that nnUNetv2_predict takes",
+      "17), openvino (OUTPUT.xml and OUTPUT.bin); bioimageio: a package of the model zoo; nnunet: "
+      "a model that nnUNetv2_predict takes",
       {"safetensors", "torchscript", "onnx", "openvino", "bioimageio", "nnunet"});
     v("quantization",
       quantization,
       "int8_dynamic: linear layers in 8 bits, whose inputs are rounded by the range of each call, "
-      "for "
-      "CPUs; with format=torchscript",
+      "for CPUs; with format=torchscript",
       {"none", "int8_dynamic"});
     v("output", output, "the file to write", config::required);
     v("bioimageio", bioimageio, "what a package says of the model");
@@ -159,9 +158,9 @@ std::string torchscript_of(const inference::LoadedModel& model,
   } catch (const std::exception& error) {  // the trace holds sizes that the network computes with
     log::debug("{}", error.what());
     throw ConfigError(
-        fmt::format("{}: a trace of it is valid for images of one size only, so only Cytra can run "
-                    "it; expected format=safetensors",
-                    model.path));
+        "{}: a trace of it is valid for images of one size only, so only Cytra can run it; "
+        "expected format=safetensors",
+        model.path);
   }
   if (is_int8) {
     const double share = ((got[0] - expected[0]).square().mean() / expected[0].square().mean())
@@ -171,11 +170,10 @@ std::string torchscript_of(const inference::LoadedModel& model,
     constexpr double kMost = 0.2;  // as an engine's: inference/engines/engine.cpp
     if (share <= kMost) return bytes;
     throw ConfigError(
-        fmt::format("quantization=int8_dynamic: the outputs differ from float32's by {:.2g} of the "
-                    "values' rms, "
-                    "{} is allowed; expected quantization=none",
-                    share,
-                    kMost));
+        "quantization=int8_dynamic: the outputs differ from float32's by {:.2g} of the values' "
+        "rms, {} is allowed; expected quantization=none",
+        share,
+        kMost);
   }
   const auto [difference, most] = difference_of(got, expected);
   if (!(difference <= 1e-4 * std::max(1.0, most)))
@@ -202,8 +200,7 @@ void expect_file_name(const ExportConfig& config) {
   if (fs::is_other(status) && is_openvino)
     what = "is a device or FIFO, and two files are written (OUTPUT.xml and OUTPUT.bin)";
   if (what.empty()) return;
-  throw ConfigError(
-      fmt::format("output: \"{}\" {}, expected the name of a file", config.output, what));
+  throw ConfigError("output: \"{}\" {}, expected the name of a file", config.output, what);
 }
 
 /// Checks that the file can hold the model: its network alone, with one output but in TorchScript.
@@ -211,21 +208,20 @@ void expect_file_name(const ExportConfig& config) {
 void expect_network_alone(const inference::LoadedModel& model, const ExportConfig& config) {
   const std::string& format = config.format;
   if (has_heads(model) && (format != "torchscript" || config.quantization != "none")) {
-    throw ConfigError(fmt::format(
-        "{}: {} has the heads {}, and such a file holds one output; expected "
-        "format=torchscript or safetensors, without quantization",
+    throw ConfigError(
+        "{}: {} has the heads {}, and such a file holds one output; expected format=torchscript or "
+        "safetensors, without quantization",
         format == "torchscript" ? "quantization=" + config.quantization : "format=" + format,
         model.path,
-        join(model.network->output_names(), ", ")));
+        join(model.network->output_names(), ", "));
   }
   if (!std::dynamic_pointer_cast<nn::DetectionModel>(model.network)) return;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "format={}: {} is a detector: the file would hold its network alone, without boxes; predict, "
       "batch_segment and pipelines/detection/detector.h take the checkpoint itself, "
-      "format=safetensors "
-      "writes its weights",
+      "format=safetensors writes its weights",
       format,
-      model.path));
+      model.path);
 }
 
 void write_model(const ExportConfig& config,
@@ -234,9 +230,9 @@ void write_model(const ExportConfig& config,
   if (config.format == "safetensors") {
     if (model.network) return write_weights(config.output, *model.network, metadata);
     throw ConfigError(
-        fmt::format("format: safetensors holds the weights of a network that is registered here, "
-                    "and {} is not; expected torchscript or onnx",
-                    model.path));
+        "format: safetensors holds the weights of a network that is registered here, and {} is "
+        "not; expected torchscript or onnx",
+        model.path);
   }
   if (config.format == "nnunet") return write_nnunet(config.output, config.nnunet, model);
   expect_network_alone(model, config);
@@ -268,9 +264,9 @@ int export_model(cli::Run run, const ExportConfig& config) {
   std::error_code ignored;
   if (fs::equivalent(config.output, path, ignored)) {
     throw ConfigError(
-        fmt::format("output: {} is the checkpoint itself, which holds more than an export; "
-                    "expected another file",
-                    config.output));
+        "output: {} is the checkpoint itself, which holds more than an export; expected another "
+        "file",
+        config.output);
   }
   const Metadata metadata{
       {"format", "pt"},

@@ -13,7 +13,6 @@
 #include "base/progress.h"
 #include "base/signals.h"
 #include "base/stopwatch.h"
-#include "base/strings.h"
 #include "base/table.h"
 #include "device/device.h"
 #include "inference/predictor/predictor.h"
@@ -204,8 +203,8 @@ int process_video(cli::Run run, const VideoConfig& config) {
   }
   results.print();
   if (figures.written == 0)
-    throw DataError(fmt::format(
-        "{}: no frame could be decoded{}{}", *options.input, problem.empty() ? "" : ": ", problem));
+    throw DataError(
+        "{}: no frame could be decoded{}{}", *options.input, problem.empty() ? "" : ": ", problem);
   if (problem.empty()) return 0;
   log::warn("{}: {}; the last frame that could be decoded is that of {:.3f} s",
             *options.input,

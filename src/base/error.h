@@ -2,12 +2,20 @@
 // Errors a user can meet, each with the exit code its program ends with. Source: docs/errors.md.
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace cytra {
 
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
+  /// The message of a format, as fmt::format() makes it.
+  template <class First, class... Rest>
+  Error(fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest)
+      : std::runtime_error(
+            fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 };
 /// A mistake in the user's configuration, command line or paths; exit code 2.
 struct ConfigError : Error {

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <vector>
 
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include "base/control_groups.h"
@@ -48,22 +47,22 @@ void expect_threads() {
     const int64_t wanted = text == nullptr ? 0 : std::strtoll(text, nullptr, 10);
     if (wanted > kMostThreads) {
       throw ConfigError(
-          fmt::format("{}={} in the environment: expected at most {} threads; this machine has {} "
-                      "processors for them",
-                      name,
-                      text,
-                      kMostThreads,
-                      available_processors()));
+          "{}={} in the environment: expected at most {} threads; this machine has {} processors "
+          "for them",
+          name,
+          text,
+          kMostThreads,
+          available_processors());
     }
     if (wanted > 0) threads = wanted;
   }
   const int64_t expected = threads + kOtherThreads, started = startable_threads(expected);
   if (started == expected) return;
-  throw IoError(fmt::format(
+  throw IoError(
       "the system lets this process start {} threads, expected {}: raise `ulimit -u` or the "
       "container's limit of processes, or set OMP_NUM_THREADS=1",
       started,
-      expected));
+      expected);
 }
 
 }  // namespace cytra

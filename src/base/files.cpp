@@ -183,9 +183,8 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   std::string text;
   char buffer[1 << 16];
   ssize_t count;
-  while ((count = ::read(descriptor, buffer, sizeof buffer)) > 0 && text.size() <= max_bytes) {
+  while ((count = ::read(descriptor, buffer, sizeof buffer)) > 0 && text.size() <= max_bytes)
     text.append(buffer, static_cast<std::size_t>(count));
-  }
   const int error_number = errno;
   ::close(descriptor);
   if (count < 0) throw_errno("can't be read", path, error_number);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

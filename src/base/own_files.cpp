@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -147,10 +146,9 @@ void read_record(const std::string& path,
 }
 
 [[noreturn]] void throw_taken(const std::string& path) {
-  throw DataError(
-      path +
-      ": is there already and was not written by this run, so it is left as it is; move "
-      "it, or choose another place for the output");
+  throw DataError(path +
+                  ": is there already and was not written by this run, so it is left as it is; "
+                  "move it, or choose another place for the output");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #pragma once
 // Prometheus' text format 0.0.4:
 // https://prometheus.io/docs/instrumenting/exposition_formats/
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

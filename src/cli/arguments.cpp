@@ -201,7 +201,7 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   try {
     app.parse(spelled_out(argc, argv));
   } catch (const CLI::ParseError& error) {
-    throw ConfigError(fmt::format("{}; see {} --help", error.what(), program.name));
+    throw ConfigError("{}; see {} --help", error.what(), program.name);
   }
   arguments.entry = program.entry;
   for (const Mode& mode : program.modes) {
@@ -215,10 +215,8 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
     }
   }
   for (const std::string& word : app.remaining()) {
-    if (word.size() > 1 && word[0] == '-') {
-      throw ConfigError(
-          fmt::format("unknown flag {}.{}", word, suggestion(word, flag_names(program))));
-    }
+    if (word.size() > 1 && word[0] == '-')
+      throw ConfigError("unknown flag {}.{}", word, suggestion(word, flag_names(program)));
     arguments.overrides.push_back(word);
   }
   for (std::size_t i = 0; i < options.size(); ++i) {

@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/arguments.h"
@@ -198,11 +196,11 @@ std::string shell_completion(const Program& program,
   const std::string shell = equals < action.size() ? action.substr(equals + 1) : "";
   const auto known = scripts.find(shell);
   if (known == scripts.end() || (verb != "install" && verb != "uninstall" && verb != "query")) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "--shell-completion {}: expected install=SHELL, uninstall=SHELL or query=SHELL for bash, "
         "zsh or fish; eval \"$({} -sc install=bash)\" turns it on",
         action,
-        program.name));
+        program.name);
   }
   if (verb == "install") return script(known->second, program.name);
   if (verb == "uninstall") {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -82,9 +81,8 @@ std::string excerpt(const std::string& error) {
 std::string with_source(const std::string& message) {
   std::string text;
   const std::vector<std::string> errors = split(message, '\n');
-  for (const std::string& error : errors) {
+  for (const std::string& error : errors)
     text += (text.empty() ? "" : "\n") + error + excerpt(error);
-  }
   return text;
 }
 

@@ -1,7 +1,6 @@
 #include "cli/inspect.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -11,7 +10,6 @@
 #include "config/json.h"
 #include "config/keys.h"
 #include "config/run_config.h"
-#include "config/text/scalar.h"
 
 namespace cytra::cli {
 namespace {
@@ -119,9 +117,9 @@ std::string composed_text(const config::Composition& composition, const Argument
     std::vector<std::string> keys = shown.keys();
     config::add_leaves("", shown, leaves);
     for (const auto& [key, leaf] : leaves) keys.push_back(key.substr(0, key.rfind('.')));
-    throw ConfigError(fmt::format("--package {}: no such key in this configuration.{}",
-                                  arguments.package,
-                                  suggestion(arguments.package, keys)));
+    throw ConfigError("--package {}: no such key in this configuration.{}",
+                      arguments.package,
+                      suggestion(arguments.package, keys));
   }
   if (arguments.json) return config::to_plain_json(*part) + "\n";
   return fmt::format("# @package {}\n{}", arguments.package, config::to_yaml(*part));
@@ -132,8 +130,8 @@ std::string info_text(const config::Composer& composer,
                       const std::string& what) {
   const std::vector<std::string> known{"defaults", "groups", "config", "searchpath", "all"};
   if (std::ranges::find(known, what) == known.end()) {
-    throw ConfigError(fmt::format(
-        "--info {}: expected one of {}.{}", what, join(known, ", "), suggestion(what, known)));
+    throw ConfigError(
+        "--info {}: expected one of {}.{}", what, join(known, ", "), suggestion(what, known));
   }
   std::string text;
   const auto add = [&](const char* name, const auto& make) {

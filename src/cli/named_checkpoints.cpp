@@ -3,8 +3,6 @@
 
 #include <filesystem>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/newest_training.h"
@@ -60,12 +58,10 @@ void name_one(Node& value, const std::string& key, const Run& run) {
         fs::path(run.config.get<std::string>("paths.log_dir", "logs")) / "train";
     found = newest_below(folder, asked);
     if (found.empty())
-      throw ConfigError(
-          fmt::format("{}={}: no training below {} has a checkpoint; name the folder "
-                      "of a run",
-                      key,
-                      asked,
-                      folder.string()));
+      throw ConfigError("{}={}: no training below {} has a checkpoint; name the folder of a run",
+                        key,
+                        asked,
+                        folder.string());
   } else {
     return;
   }

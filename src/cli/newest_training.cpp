@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
-
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -65,11 +62,11 @@ void take_newest_training(const std::string& logs, Arguments& arguments) {
     return path.extension() == ".yaml";
   });
   if (run.empty() && plan.empty()) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "no experiment is named, and there is no run below {} and no plan in {}; expected "
         "experiment=im2im/segmentation data.path=FOLDER, or the folder in which a training ran",
         logs,
-        kPlans));
+        kPlans);
   }
   std::vector<std::string> overrides;
   std::error_code error;

@@ -48,20 +48,17 @@ using config::Node;
 void print_help(const Program& program, const config::Composer& composer) {
   std::string text = fmt::format(
       "{} - {}\n\nUsage: {} [group=option ...] [key.sub=value ...] "
-      "[flags]\n\nExamples:\n{}\n\nConfig groups "
-      "(choose with group=option):\n",
+      "[flags]\n\nExamples:\n{}\n\nConfig groups (choose with group=option):\n",
       program.name,
       program.summary,
       program.name,
       program.examples);
-  for (const config::Group& group : composer.groups()) {
+  for (const config::Group& group : composer.groups())
     text += fmt::format("  {:<18} {}\n", group.name, join(group.options, ", "));
-  }
   text +=
       "\nFlags:\n" + flags_help(program) +
       "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a fault of this program, "
-      "2 bad "
-      "input,\n"
+      "2 bad input,\n"
       "4 the system failed (disk full), 5 out of memory, 6 loss not finite, 130/143 interrupted.\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -252,10 +249,10 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print(diff_text(composition, arguments.diff, arguments.resolve));
   } else if (is_multirun(arguments, composition)) {
     if (arguments.entry != program.entry) {
-      throw ConfigError(fmt::format("{} works on one configuration, leave out --multirun",
-                                    std::ranges::find_if(program.modes, [&](const Mode& mode) {
-                                      return mode.entry == arguments.entry;
-                                    })->flag));
+      throw ConfigError("{} works on one configuration, leave out --multirun",
+                        std::ranges::find_if(program.modes, [&](const Mode& mode) {
+                          return mode.entry == arguments.entry;
+                        })->flag);
     }
     return run_sweep(program, arguments, composer, primary, [&](config::Composition job) {
       Run run = make_run(program, arguments, std::move(job));

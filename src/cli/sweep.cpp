@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <functional>
 
-#include <fmt/format.h>
-
 #include "base/control_groups.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -14,7 +12,6 @@
 #include "base/own_files.h"
 #include "base/strings.h"
 #include "cli/multirun.h"
-#include "config/composition/merge.h"
 #include "config/json.h"
 #include "config/overrides/overrides.h"
 #include "config/overrides/sweep.h"
@@ -138,7 +135,7 @@ int run_sweep(const Program& program,
       root.find("hydra.runtime")->set("output_dir", text(sweep_dir + "/" + job.folder));
       check(std::move(composition));
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}\nin job {} of the sweep: {}", error.what(), i, job.label));
+      throw ConfigError("{}\nin job {} of the sweep: {}", error.what(), i, job.label);
     }
     job.arguments.insert(job.arguments.end(), overrides.begin(), overrides.end());
     jobs.push_back(std::move(job));

@@ -1,6 +1,5 @@
 #include "config/composer.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -214,9 +213,8 @@ void resolve(Node& root) {
 void set_paths(Node& node, const std::string& path) {
   node.path = path;
   for (auto& [key, child] : node.map) set_paths(child, path.empty() ? key : path + "." + key);
-  for (std::size_t i = 0; i < node.list.size(); ++i) {
+  for (std::size_t i = 0; i < node.list.size(); ++i)
     set_paths(node.list[i], path + "[" + std::to_string(i) + "]");
-  }
 }
 
 }  // namespace cytra::config

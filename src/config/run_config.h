@@ -1,7 +1,6 @@
 #pragma once
 // The configuration of one run, and the `.hydra` folder that keeps it.
 #include <string>
-#include <vector>
 
 #include "config/node.h"
 

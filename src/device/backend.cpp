@@ -25,7 +25,7 @@ const Backend* find_backend(c10::Device device) {
 
 const Backend& backend_of(c10::Device device) {
   if (const Backend* backend = find_backend(device)) return *backend;
-  throw ConfigError(fmt::format("device {}: expected cpu or cuda", device.str()));
+  throw ConfigError("device {}: expected cpu or cuda", device.str());
 }
 
 void* find_kernel(c10::Device device, const char* name, std::string* problem) {

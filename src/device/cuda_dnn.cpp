@@ -13,12 +13,11 @@ struct Trouble {
   const char* what;
 };
 // Source: pytorch#163539, pytorch#167024, pytorch#166643.
-constexpr Trouble kTroubles[]{
-    {90800, 91001, "gives wrong results of 3D convolutions in bfloat16"},
-    {91002,
-     91500,
-     "has a kernel for 3D convolutions that is wrong, and those in 16 bits need several times the "
-     "time and memory"}};
+constexpr Trouble kTroubles[]{{90800, 91001, "gives wrong results of 3D convolutions in bfloat16"},
+                              {91002,
+                               91500,
+                               "has a kernel for 3D convolutions that is wrong, and those in 16 "
+                               "bits need several times the time and memory"}};
 
 }  // namespace
 

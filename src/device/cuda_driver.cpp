@@ -87,8 +87,7 @@ std::string too_old(const CudaDriver& driver, int needed) {
   const int first = major >= 13 ? 580 : major == 12 ? 525 : 450;  // CUDA's release notes
   return fmt::format(
       "the NVIDIA driver{} is too old: it knows CUDA {}, LibTorch's libraries are of CUDA {} and "
-      "need "
-      "driver {} or newer; update it, or build with a LibTorch for CUDA {} (CYTRA_TORCH)",
+      "need driver {} or newer; update it, or build with a LibTorch for CUDA {} (CYTRA_TORCH)",
       number.empty() ? "" : " " + number,
       cuda_number(driver.cuda),
       cuda_number(needed),

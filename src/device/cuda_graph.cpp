@@ -67,8 +67,8 @@ CUDAGraphWrapper::CUDAGraphWrapper(Call call, const std::vector<Tensor>& sample)
   std::vector<at::Tensor> reversed;
   for (const at::Tensor& tensor : sample) {
     if (tensor.device() != device) {
-      throw ConfigError(fmt::format(
-          "CUDAGraphWrapper: the sample lies on {} and {}", device.str(), tensor.device().str()));
+      throw ConfigError(
+          "CUDAGraphWrapper: the sample lies on {} and {}", device.str(), tensor.device().str());
     }
     recorded_->inputs.push_back(tensor.clone());
     reversed.push_back(at::empty_like(tensor).copy_(tensor.flatten().flip(0).view(tensor.sizes())));
@@ -82,7 +82,7 @@ CUDAGraphWrapper::CUDAGraphWrapper(Call call, const std::vector<Tensor>& sample)
     for (int i = 0; i < kRehearsals; ++i) recorded_->recorder->rehearse(work, /*may_wait=*/true);
     recorded_->recording = recorded_->recorder->record(work);
   } catch (const NotRecordable& error) {
-    throw ConfigError(fmt::format("CUDAGraphWrapper: {}", error.what()));
+    throw ConfigError("CUDAGraphWrapper: {}", error.what());
   }
   const std::vector<at::Tensor> expected = recorded_->call(reversed),
                                 played = recorded_->replay(reversed);
@@ -90,12 +90,11 @@ CUDAGraphWrapper::CUDAGraphWrapper(Call call, const std::vector<Tensor>& sample)
     const double size = norm_of(expected[i]), off = norm_of(played[i].to(at::kFloat) - expected[i]);
     if (std::isfinite(size) && !(off <= kTolerance * size)) {
       throw ConfigError(
-          fmt::format("CUDAGraphWrapper: for other inputs than the sample's, output {} of the "
-                      "recording differs from the call's (by {:.2g} of {:.2g}): the call depends "
-                      "on more than its inputs",
-                      i,
-                      off,
-                      size));
+          "CUDAGraphWrapper: for other inputs than the sample's, output {} of the recording "
+          "differs from the call's (by {:.2g} of {:.2g}): the call depends on more than its inputs",
+          i,
+          off,
+          size);
     }
   }
 }
@@ -106,18 +105,18 @@ CUDAGraphWrapper::CUDAGraphWrapper(CUDAGraphWrapper&&) noexcept = default;
 std::vector<Tensor> CUDAGraphWrapper::operator()(const std::vector<Tensor>& inputs) {
   const std::vector<at::Tensor>& own = recorded_->inputs;
   if (inputs.size() != own.size()) {
-    throw DataError(fmt::format(
-        "CUDAGraphWrapper: {} inputs, the recorded call has {}", inputs.size(), own.size()));
+    throw DataError(
+        "CUDAGraphWrapper: {} inputs, the recorded call has {}", inputs.size(), own.size());
   }
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (inputs[i].sizes() == own[i].sizes() && inputs[i].scalar_type() == own[i].scalar_type())
       continue;
     throw DataError(
-        fmt::format("CUDAGraphWrapper: input {} is {}, it was recorded with {}; record another for "
-                    "each shape and type",
-                    i,
-                    text_of(inputs[i]),
-                    text_of(own[i])));
+        "CUDAGraphWrapper: input {} is {}, it was recorded with {}; record another for each shape "
+        "and type",
+        i,
+        text_of(inputs[i]),
+        text_of(own[i]));
   }
   const c10::InferenceMode inference_mode;
   return recorded_->replay(inputs);

@@ -31,8 +31,8 @@ c10::Device choose_device(const std::string& accelerator) {
   const std::string problem =
       problems.empty() ? "expected " + join(accelerator_choices(), ", ") : join(problems, "; ");
   if (accelerator != "auto") {
-    throw ConfigError(fmt::format(
-        "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem));
+    throw ConfigError(
+        "trainer.accelerator={}: {}; use trainer.accelerator=cpu (or auto)", accelerator, problem);
   }
   log::write(is_expected ? log::Level::debug : log::Level::warn, "using the CPU: " + problem);
   return c10::kCPU;
@@ -50,9 +50,8 @@ void prepare(const PerformanceOptions& options, const std::string& deterministic
         "CUDA_POWER_MODE: no effect, neither CUDA nor its driver reads it; `nvidia-smi -pl WATTS` "
         "sets a GPU's power limit");
   if (options.max_split_size_mb > 0 && options.max_split_size_mb < 20) {  // torch's own limit
-    throw ConfigError(
-        fmt::format("performance.max_split_size_mb: expected 0 or at least 20, got {}",
-                    options.max_split_size_mb));
+    throw ConfigError("performance.max_split_size_mb: expected 0 or at least 20, got {}",
+                      options.max_split_size_mb);
   }
   std::vector<std::string> settings;
   if (options.max_split_size_mb > 0)

@@ -8,7 +8,6 @@
 #include <system_error>
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -34,9 +33,9 @@ constexpr const char* kMemorySigns[] = {"can't allocate memory",
                                         "'out of memory'"};
 
 [[noreturn]] void throw_memory_error(const std::string& what) {
-  throw MemoryError(fmt::format(
+  throw MemoryError(
       "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size",
-      what));
+      what);
 }
 
 }  // namespace
@@ -73,9 +72,9 @@ void throw_device_error(const std::string& what) {
   constexpr std::string_view kDeterministic = " does not have a deterministic implementation";
   if (const std::size_t end = what.find(kDeterministic); end != std::string::npos) {
     throw ConfigError(
-        fmt::format("trainer.deterministic=true: {} has no deterministic form on this device; "
-                    "trainer.deterministic=warn uses it all the same",
-                    what.substr(0, end)));
+        "trainer.deterministic=true: {} has no deterministic form on this device; "
+        "trainer.deterministic=warn uses it all the same",
+        what.substr(0, end));
   }
   if (has("CUDA error: uncorrectable"))
     throw IoError("the GPU failed: " + line + "; the kernel's log (Xid) may tell more");

@@ -1,7 +1,6 @@
 #include "device/nvml.h"
 
 #include <array>
-#include <utility>
 
 #include "base/shared_library.h"
 

@@ -47,10 +47,10 @@ jit::FusionStrategy fusion_strategy_of(const config::Node& node) {
   const std::vector<std::string> kinds{"static", "dynamic"};
   jit::FusionStrategy strategy;
   const auto fail = [](const config::Node& part, const std::string& hint) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "{}: expected pairs of a kind and a number of shapes, [[STATIC, 2], [DYNAMIC, 10]].{}",
         part.where(),
-        hint));
+        hint);
   };
   if (node.kind != config::Kind::list) fail(node, "");
   for (const config::Node& pair : node.list) {

@@ -81,9 +81,8 @@ std::string to_onnx(const std::string& torchscript,
     }
   }
   if (!unsupported.empty()) {
-    throw DataError(
-        fmt::format("this model can't be written as ONNX: {}; format=torchscript holds every model",
-                    fmt::join(unsupported, ", ")));
+    throw DataError("this model can't be written as ONNX: {}; format=torchscript holds every model",
+                    fmt::join(unsupported, ", "));
   }
   std::vector<const onnx::Value*> results;
   onnx::add_results(source->outputs().at(0), results);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "base/version.h"
@@ -17,23 +15,23 @@ int64_t format_of(const std::map<std::string, std::string>& metadata, const std:
   const bool is_number = !text.empty() && text.size() < 10 &&
                          std::all_of(text.begin(), text.end(), is_digit) && text[0] != '0';
   if (!is_number) {
-    throw DataError(fmt::format("{}: its {} is '{}', expected a number from 1 to {}",
-                                path,
-                                kFormatKey,
-                                printable(text),
-                                kCheckpointFormat));
+    throw DataError("{}: its {} is '{}', expected a number from 1 to {}",
+                    path,
+                    kFormatKey,
+                    printable(text),
+                    kCheckpointFormat);
   }
   const int64_t format = std::stoll(text);
   if (format <= kCheckpointFormat) return format;
   const auto writer = metadata.find("cytra_version");
   throw DataError(
-      fmt::format("{}: a checkpoint of format {}{}, expected at most {}, which this Cytra {} "
-                  "reads: use the Cytra that wrote it, or a later one",
-                  path,
-                  format,
-                  writer == metadata.end() ? "" : " by Cytra " + printable(writer->second),
-                  kCheckpointFormat,
-                  version()));
+      "{}: a checkpoint of format {}{}, expected at most {}, which this Cytra {} reads: use the "
+      "Cytra that wrote it, or a later one",
+      path,
+      format,
+      writer == metadata.end() ? "" : " by Cytra " + printable(writer->second),
+      kCheckpointFormat,
+      version());
 }
 
 const std::vector<MovedSince>& moved_keys_of_checkpoints() {

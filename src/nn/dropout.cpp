@@ -1,7 +1,6 @@
 #include "nn/dropout.h"
 
 #include <mutex>
-#include <utility>
 
 #include <ATen/ATen.h>
 

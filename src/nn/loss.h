@@ -25,10 +25,9 @@ struct Compared {
 };
 inline constexpr Compared kMasks{"masks or classes",
                                  "DiceCELoss (loss=dice_ce) or another of masks (docs/losses.md)"};
-inline constexpr Compared kValues{
-    "values",
-    "MSELoss (loss=mse), L1Loss (l1), HuberLoss (huber), SmoothL1Loss (smooth_l1) or SSIMLoss "
-    "(ssim)"};
+inline constexpr Compared kValues{"values",
+                                  "MSELoss (loss=mse), L1Loss (l1), HuberLoss (huber), "
+                                  "SmoothL1Loss (smooth_l1) or SSIMLoss (ssim)"};
 inline constexpr Compared kFlows{"flows (task.method=flows)",
                                  "task.loss=null, which is CellposeLoss"};
 inline constexpr Compared kStars{"stars (task.method=stars)",

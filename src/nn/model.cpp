@@ -26,26 +26,26 @@ at::Tensor Model::checked(const at::Tensor& image) const {
   const std::vector<int64_t> sides =
       image.sizes().slice(std::min<std::size_t>(2, image.sizes().size())).vec();
   if (static_cast<int64_t>(sides.size()) != spatial_dims() || image.size(1) != in_channels()) {
-    throw DataError(fmt::format("the model takes (N,{},{}), got ({})",
-                                in_channels(),
-                                spatial_dims() == 2 ? "H,W" : "D,H,W",
-                                fmt::join(image.sizes(), ",")));
+    throw DataError("the model takes (N,{},{}), got ({})",
+                    in_channels(),
+                    spatial_dims() == 2 ? "H,W" : "D,H,W",
+                    fmt::join(image.sizes(), ","));
   }
   if (const std::vector<int64_t> fixed = fixed_size(); !fixed.empty() && sides != fixed) {
     throw DataError(
-        fmt::format("the model takes only images of ({}), got ({}); set patch_shape and roi_size "
-                    "to it, or its img_size to the patch",
-                    fmt::join(fixed, ","),
-                    fmt::join(sides, ",")));
+        "the model takes only images of ({}), got ({}); set patch_shape and roi_size to it, or its "
+        "img_size to the patch",
+        fmt::join(fixed, ","),
+        fmt::join(sides, ","));
   }
   const std::vector<int64_t> divisors = divisor();
   for (std::size_t d = 0; d < sides.size(); ++d) {
     if (sides[d] % divisors[d] != 0) {
       throw DataError(
-          fmt::format("the model takes sides that are multiples of ({}), got ({}); choose another "
-                      "patch or roi size",
-                      fmt::join(divisors, ","),
-                      fmt::join(sides, ",")));
+          "the model takes sides that are multiples of ({}), got ({}); choose another patch or roi "
+          "size",
+          fmt::join(divisors, ","),
+          fmt::join(sides, ","));
     }
   }
   if (!channels_last) return image;

@@ -38,8 +38,8 @@ std::pair<std::string, Node> nonlin_of(const ActivationOptions& act) {
     arguments.set("alpha", Node::make_real(act.alpha));
     return {"torch.nn.ELU", arguments};
   }
-  throw ConfigError(fmt::format(
-      "format=nnunet: the activation '{}', expected leakyrelu, relu, elu or gelu", act.kind));
+  throw ConfigError("format=nnunet: the activation '{}', expected leakyrelu, relu, elu or gelu",
+                    act.kind);
 }
 
 /// Adds the second names: each unit of a convolution lists its parts again as `all_modules`, and
@@ -121,11 +121,11 @@ Node nnunet_configuration(const Node& plans, const std::string& path, const std:
   for (std::string next = name;;) {
     const Node* found = all.find_direct(next);
     if (found == nullptr) {
-      throw ConfigError(fmt::format("{}: no configuration '{}'; there are {}.{}",
-                                    path,
-                                    printable(next),
-                                    join(all.keys(), ", "),
-                                    suggestion(next, all.keys())));
+      throw ConfigError("{}: no configuration '{}'; there are {}.{}",
+                        path,
+                        printable(next),
+                        join(all.keys(), ", "),
+                        suggestion(next, all.keys()));
     }
     line.push_back(found);
     const Node* parent = found->find_direct("inherits_from");
@@ -152,9 +152,7 @@ Node nnunet_model(const Node& configuration, const std::string& path) {
   name.erase(0, name.rfind('.') + 1);
   if (name != "PlainConvUNet" && name != "ResidualEncoderUNet") {
     throw ConfigError(
-        fmt::format("{}: a network '{}', expected PlainConvUNet or ResidualEncoderUNet",
-                    path,
-                    printable(name)));
+        "{}: a network '{}', expected PlainConvUNet or ResidualEncoderUNet", path, printable(name));
   }
   const Node& arguments = architecture.at("arch_kwargs");
   const std::vector<std::string> known{"n_stages",
@@ -177,12 +175,10 @@ Node nnunet_model(const Node& configuration, const std::string& path) {
     const bool is_off =
         value.is_null() || (value.kind == config::Kind::boolean && !value.as<bool>());
     if (is_off || std::find(known.begin(), known.end(), key) != known.end()) continue;
-    throw ConfigError(
-        fmt::format("{}: a network with arch_kwargs.{}, which is not known here; "
-                    "expected {}",
-                    path,
-                    printable(key),
-                    join(known, ", ")));
+    throw ConfigError("{}: a network with arch_kwargs.{}, which is not known here; expected {}",
+                      path,
+                      printable(key),
+                      join(known, ", "));
   }
   const auto conv = arguments.get<std::string>("conv_op");
   const auto rows = [&](const char* key) {
@@ -215,10 +211,8 @@ Node nnunet_model(const Node& configuration, const std::string& path) {
 
 NnunetNetwork nnunet_network(const NnunetArchitecture& architecture, Weights weights) {
   const NormOptions& norm = architecture.norm;
-  if (norm.kind != "instance" && norm.kind != "batch") {
-    throw ConfigError(
-        fmt::format("format=nnunet: the norm '{}', expected instance or batch", norm.kind));
-  }
+  if (norm.kind != "instance" && norm.kind != "batch")
+    throw ConfigError("format=nnunet: the norm '{}', expected instance or batch", norm.kind);
   const std::string dims = fmt::format("{}d", architecture.spatial_dims);
   const auto& [nonlin, nonlin_arguments] = nonlin_of(architecture.act);
   Node norm_arguments = Node::make_map();

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace cytra::nn {
@@ -176,9 +174,9 @@ UNetPlan plan_unet(const DataFacts& data,
     patch[axis] -= static_cast<double>(topology_of(spacing, smaller).divisor[axis]);
     if (smaller[axis] < 0 || patch[axis] < kShortest) {
       throw ConfigError(
-          fmt::format("plan.memory_gb: {:.3g} GB are too few for any patch; expected more, or a "
-                      "smaller network that you choose yourself",
-                      memory_gb));
+          "plan.memory_gb: {:.3g} GB are too few for any patch; expected more, or a smaller "
+          "network that you choose yourself",
+          memory_gb);
     }
     set_topology(patch);
   }

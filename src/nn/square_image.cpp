@@ -50,7 +50,7 @@ at::Tensor Placement::boxes(const at::Tensor& boxes) const {
 
 Placement place_in_square(int64_t height, int64_t width, int64_t side) {
   if (height < 1 || width < 1)
-    throw DataError(fmt::format("an image of {}x{} pixels: there is nothing in it", height, width));
+    throw DataError("an image of {}x{} pixels: there is nothing in it", height, width);
   const double scale = static_cast<double>(side) / static_cast<double>(std::max(height, width));
   const auto scaled = [&](int64_t length) {  // a thin image keeps a pixel
     return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(length) * scale + 0.5));
@@ -60,8 +60,8 @@ Placement place_in_square(int64_t height, int64_t width, int64_t side) {
 
 SquareImage square_image(const at::Tensor& image, int64_t side, const PixelScale& pixels) {
   if (image.dim() != 3 || image.size(0) < 1) {
-    throw DataError(fmt::format("an image of shape ({}), expected channels, height, width",
-                                fmt::join(image.sizes(), ",")));
+    throw DataError("an image of shape ({}), expected channels, height, width",
+                    fmt::join(image.sizes(), ","));
   }
   SquareImage square;
   square.placement = place_in_square(image.size(1), image.size(2), side);

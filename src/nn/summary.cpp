@@ -1,6 +1,5 @@
 #include "nn/summary.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include <ATen/ATen.h>

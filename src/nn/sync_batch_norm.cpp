@@ -1,9 +1,6 @@
 #include "nn/sync_batch_norm.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
-#include "base/strings.h"
 #include "nn/blocks/layers.h"
 #include "nn/model.h"
 
@@ -13,9 +10,9 @@ int64_t sync_batch_norms(Model& model, const std::function<void(const at::Tensor
   const std::vector<std::string> foreign = model.foreign_batch_norms();
   if (!foreign.empty()) {
     throw ConfigError(
-        fmt::format("trainer.sync_batchnorm: {} is a batch norm that Cytra's blocks do not have; "
-                    "expected false, or a model with nn::Norm",
-                    foreign.front()));
+        "trainer.sync_batchnorm: {} is a batch norm that Cytra's blocks do not have; expected "
+        "false, or a model with nn::Norm",
+        foreign.front());
   }
   int64_t count = 0;
   for (const auto& module : model.named_modules()) {

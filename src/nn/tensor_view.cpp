@@ -49,7 +49,7 @@ at::ScalarType scalar_type_of(const io::TensorView& view, const std::string& nam
   for (const TypeName& entry : kTypes) {
     if (view.dtype == entry.name) return entry.type;
   }
-  throw DataError(fmt::format("tensor {} has type {}, which is not supported", name, view.dtype));
+  throw DataError("tensor {} has type {}, which is not supported", name, view.dtype);
 }
 
 }  // namespace cytra::nn

@@ -196,7 +196,7 @@ void load_weights(const std::string& path, torch::nn::Module& module, bool stric
 
 io::SafetensorsFile open_checkpoint(const std::string& path, const std::string& hint) {
   if (!io::is_torch_file(path)) return io::SafetensorsFile(path);
-  throw DataError(fmt::format("{}: not a checkpoint of Cytra (a file of PyTorch); {}", path, hint));
+  throw DataError("{}: not a checkpoint of Cytra (a file of PyTorch); {}", path, hint);
 }
 
 const std::string& checkpoint_text(const io::SafetensorsFile& checkpoint,
@@ -206,8 +206,7 @@ const std::string& checkpoint_text(const io::SafetensorsFile& checkpoint,
   format_of(checkpoint.metadata(), path);
   const auto entry = checkpoint.metadata().find(key);
   if (entry != checkpoint.metadata().end()) return entry->second;
-  throw DataError(
-      fmt::format("{}: not a checkpoint of Cytra (no '{}' in its metadata); {}", path, key, hint));
+  throw DataError("{}: not a checkpoint of Cytra (no '{}' in its metadata); {}", path, key, hint);
 }
 
 config::Node checkpoint_config(const std::string& path) {

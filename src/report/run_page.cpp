@@ -1,6 +1,5 @@
 #include "report/run_page.h"
 
-#include <array>
 #include <cmath>
 
 #include <cytra_pages.h>

@@ -1,6 +1,5 @@
 #include "tasks/annotation_targets.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -64,9 +63,8 @@ std::vector<std::string> names_in(const Node& task) {
 }
 
 void add_targets(const Node& task, std::map<std::string, data::AnnotationTarget>& targets) {
-  for (const Need& need : needs_of(task)) {
+  for (const Need& need : needs_of(task))
     targets[need.key] = {need.kind, need.classes > 0 ? names_in(task) : std::vector<std::string>()};
-  }
 }
 
 /// The configurations of the heads, or of a task that is its only one.
@@ -106,7 +104,7 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
       continue;
     }
     if (count != need.classes) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "num_classes={}{}, but {} {} {} class{}: {}; set num_classes={}",
           need.classes + background,
           background > 0 ? fmt::format(" (the background and {} more)", need.classes) : "",
@@ -115,7 +113,7 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
           count,
           count == 1 ? "" : "es",
           fmt::join(names, ", "),
-          count + background));
+          count + background);
     }
     if (is_given) continue;
     task.set("class_names", Node::make_list(names));

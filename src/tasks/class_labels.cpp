@@ -1,7 +1,5 @@
 #include "tasks/class_labels.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 
@@ -11,7 +9,6 @@
 
 #include "base/error.h"
 #include "data/sample/same_grid.h"
-#include "data/survey/check_targets.h"
 #include "data/survey/target_facts.h"
 #include "ops/labels/components.h"
 #include "tasks/head.h"
@@ -56,8 +53,8 @@ int64_t code_of(const std::string& colour) {
   const bool is_code = colour.size() == 7 && colour[0] == '#' &&
                        colour.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string::npos;
   if (!is_code) {
-    throw ConfigError(fmt::format(
-        "colours: '{}', expected red, green and blue in hexadecimal as '#ff8000'", colour));
+    throw ConfigError("colours: '{}', expected red, green and blue in hexadecimal as '#ff8000'",
+                      colour);
   }
   return std::stoll(colour.substr(1), nullptr, 16);
 }
@@ -72,20 +69,18 @@ at::Tensor ClassLabels::numbered(const at::Tensor& values, const at::Tensor& ign
   if (ignored.defined()) labels.masked_fill_(ignored, 0);
   const at::Tensor others = labels.isnan();
   if (!others.any().item<bool>()) return labels;
-  throw DataError(fmt::format("{} of {} values are not among target_values=[{}]{} ({:g} is one)",
-                              others.sum().item<int64_t>(),
-                              values.numel(),
-                              fmt::join(target_values, ", "),
-                              ignore_index ? " nor ignore_index" : "",
-                              values.masked_select(others)[0].item<double>()));
+  throw DataError("{} of {} values are not among target_values=[{}]{} ({:g} is one)",
+                  others.sum().item<int64_t>(),
+                  values.numel(),
+                  fmt::join(target_values, ", "),
+                  ignore_index ? " nor ignore_index" : "",
+                  values.masked_select(others)[0].item<double>());
 }
 
 /// Class numbers of colours.
 at::Tensor ClassLabels::painted(const at::Tensor& values) const {
-  if (values.size(0) != 3 && values.size(0) != 4) {
-    throw DataError(
-        fmt::format("a target of {} channels, but task.colours needs 3 (RGB)", values.size(0)));
-  }
+  if (values.size(0) != 3 && values.size(0) != 4)
+    throw DataError("a target of {} channels, but task.colours needs 3 (RGB)", values.size(0));
   at::Tensor labels = at::full_like(values.slice(0, 0, 1), -1);
   for (std::size_t k = 0; k < colours.size(); ++k) {
     const int64_t rgb = code_of(colours[k]);
@@ -100,15 +95,13 @@ at::Tensor ClassLabels::painted(const at::Tensor& values) const {
   at::Tensor pixel = values;
   for (int64_t d = 0; d < others.size(1); ++d)
     pixel = pixel.select(1, others[0][d].item<int64_t>());
-  throw DataError(
-      fmt::format("{} of {} pixels have none of task.colours=[{}] (#{:02x}{:02x}{:02x} "
-                  "is one)",
+  throw DataError("{} of {} pixels have none of task.colours=[{}] (#{:02x}{:02x}{:02x} is one)",
                   others.size(0),
                   labels.numel(),
                   fmt::join(colours, ", "),
                   pixel[0].item<int64_t>(),
                   pixel[1].item<int64_t>(),
-                  pixel[2].item<int64_t>()));
+                  pixel[2].item<int64_t>());
 }
 
 void ClassLabels::check() const {
@@ -119,23 +112,23 @@ void ClassLabels::check() const {
         "all values mean");
   }
   if (target_threshold && are_exclusive()) {
-    throw ConfigError(fmt::format(
-        "target_threshold: makes a mask, but num_classes={} ({})", num_classes, text()));
+    throw ConfigError(
+        "target_threshold: makes a mask, but num_classes={} ({})", num_classes, text());
   }
   for (const std::string& colour : colours) code_of(colour);
   if (!colours.empty() && (multilabel || colours.size() != expected)) {
-    throw ConfigError(fmt::format("colours: there are {}, but num_classes={} ({}) takes {}",
-                                  colours.size(),
-                                  num_classes,
-                                  text(),
-                                  multilabel ? "none" : std::to_string(expected)));
+    throw ConfigError("colours: there are {}, but num_classes={} ({}) takes {}",
+                      colours.size(),
+                      num_classes,
+                      text(),
+                      multilabel ? "none" : std::to_string(expected));
   }
   if (target_values.empty() || target_values.size() == expected) return;
-  throw ConfigError(fmt::format("target_values: {} values, but num_classes={} ({}) takes {}",
-                                target_values.size(),
-                                num_classes,
-                                text(),
-                                expected));
+  throw ConfigError("target_values: {} values, but num_classes={} ({}) takes {}",
+                    target_values.size(),
+                    num_classes,
+                    text(),
+                    expected);
 }
 
 std::string ClassLabels::text() const {
@@ -150,8 +143,7 @@ at::Tensor ClassLabels::target(const at::Tensor& given) const {
                                              : data::without_equal_channels(given);
   const int64_t channels = are_exclusive() ? 1 : num_classes;
   if (values.size(0) != channels) {
-    throw DataError(
-        fmt::format("a target of {} channels; num_classes={} ({}) takes {}{}",
+    throw DataError("a target of {} channels; num_classes={} ({}) takes {}{}",
                     values.size(0),
                     num_classes,
                     text(),
@@ -160,7 +152,7 @@ at::Tensor ClassLabels::target(const at::Tensor& given) const {
                         ? fmt::format("; a mask in each channel: num_classes={} multilabel=true; "
                                       "colours: task.colours, as `train --check-data` tells",
                                       values.size(0))
-                        : ""));
+                        : "");
   }
   at::Tensor labels = values.to(at::kFloat).contiguous();
   at::Tensor ignored;
@@ -172,7 +164,7 @@ at::Tensor ClassLabels::target(const at::Tensor& given) const {
       are_exclusive() ? static_cast<float>(num_classes - 1) : std::numeric_limits<float>::max();
   const Scan found = scan(data, labels.numel(), largest);
   if (found.wrong > 0) {
-    throw DataError(fmt::format(
+    throw DataError(
         "{} of {} values are not labels ({}); num_classes={} ({}) takes whole numbers {}{}{}",
         found.wrong,
         labels.numel(),
@@ -181,9 +173,9 @@ at::Tensor ClassLabels::target(const at::Tensor& given) const {
         text(),
         are_exclusive() ? fmt::format("0..{}", num_classes - 1) : "from 0 on",
         ignore_index ? "" : "; a value that does not count: ignore_index",
-        labels.min().item<double>() < 0 ? "; where it is the background, target_values begins with "
-                                          "it"
-                                        : ""));
+        labels.min().item<double>() < 0
+            ? "; where it is the background, target_values begins with it"
+            : "");
   }
   if (!are_exclusive() && found.beyond_one > 0) labels = labels.ne(0).to(at::kFloat);
   return ignore_index ? labels.masked_fill(ignored, static_cast<double>(kIgnored)) : labels;
@@ -197,8 +189,8 @@ at::Tensor ClassLabels::target_of(data::Sample& sample,
   const std::vector<int64_t> size = values.sizes().slice(1).vec(), expected = sample.size(x_key);
   try {
     if (size != expected) {
-      throw DataError(fmt::format(
-          "a target of ({}), its image has ({})", fmt::join(size, ","), fmt::join(expected, ",")));
+      throw DataError(
+          "a target of ({}), its image has ({})", fmt::join(size, ","), fmt::join(expected, ","));
     }
     return target(values);
   } catch (const DataError& error) {
@@ -309,14 +301,14 @@ ClassLabels class_labels_of(const config::Node& task) {
     labels.target_threshold = threshold->as<double>();
   labels.check();
   if (is_known && outputs != labels.num_classes) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "{}: out_channels={}, but num_classes={} ({}): set num_classes={}, for masks that may "
         "overlap with multilabel=true, and leave out_channels to it",
         channels->where(),
         outputs,
         labels.num_classes,
         labels.text(),
-        outputs));
+        outputs);
   }
   return labels;
 }

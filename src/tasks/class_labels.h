@@ -1,7 +1,6 @@
 #pragma once
 // The meaning of a model's channels: decided once, for targets, losses, metrics and predictions.
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -33,11 +33,11 @@ at::Tensor mask_of(data::Sample& sample, const std::string& mask_key, const std:
   const at::Tensor& mask = sample.at(mask_key);
   const std::vector<int64_t> size = sample.size(x_key);
   if (mask.size(0) == 1 && mask.sizes().slice(1) == at::IntArrayRef(size)) return mask;
-  throw DataError(fmt::format("{}: '{}' has ({}), expected one channel of ({}) as the image",
-                              sample.id,
-                              mask_key,
-                              fmt::join(mask.sizes(), ","),
-                              fmt::join(size, ",")));
+  throw DataError("{}: '{}' has ({}), expected one channel of ({}) as the image",
+                  sample.id,
+                  mask_key,
+                  fmt::join(mask.sizes(), ","),
+                  fmt::join(size, ","));
 }
 
 void Head::update(const at::Tensor& output, const data::Batch& batch) {
@@ -102,12 +102,12 @@ void fit_options(Node& component,
     if (given == nullptr || given->is_null()) {
       component.set(option.name, value->second);
     } else if (!meaning.empty() && !config::equal(*given, value->second)) {
-      throw ConfigError(fmt::format("{}: {}={}, but {}: expected {}, or null, which follows",
-                                    given->where(),
-                                    option.name,
-                                    config::to_json(*given),
-                                    meaning,
-                                    config::to_json(value->second)));
+      throw ConfigError("{}: {}={}, but {}: expected {}, or null, which follows",
+                        given->where(),
+                        option.name,
+                        config::to_json(*given),
+                        meaning,
+                        config::to_json(value->second));
     }
   }
 }

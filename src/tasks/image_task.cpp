@@ -50,11 +50,11 @@ std::size_t output_of(const std::string& head, const std::vector<std::string>& n
   if (head.empty()) return 0;
   const auto found = std::find(names.begin(), names.end(), head);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw ConfigError(fmt::format("task.heads.{}: the model has {}{}",
-                                head,
-                                names.empty() ? "one output without a name"
-                                              : fmt::format("the heads {}", fmt::join(names, ", ")),
-                                suggestion(head, names)));
+  throw ConfigError("task.heads.{}: the model has {}{}",
+                    head,
+                    names.empty() ? "one output without a name"
+                                  : fmt::format("the heads {}", fmt::join(names, ", ")),
+                    suggestion(head, names));
 }
 
 /// Each head makes a target of its own in a sample. Throws: ConfigError.
@@ -64,12 +64,12 @@ void expect_own_target(const ImageTask::WeightedHead& one, const ImageTask::Weig
   if (&own == &from) return;
   if (!is_shared && (own.mask_key() != from.y_key() || !from.has_loss_target())) return;
   throw ConfigError(
-      fmt::format("task.heads.{}: {}={} is the target of the head {}, too, which makes one of its "
-                  "own of it; expected a key of this head's own (CopyItemsd copies)",
-                  one.name,
-                  is_shared ? "y_key" : "mask_key",
-                  from.y_key(),
-                  other.name));
+      "task.heads.{}: {}={} is the target of the head {}, too, which makes one of its own of it; "
+      "expected a key of this head's own (CopyItemsd copies)",
+      one.name,
+      is_shared ? "y_key" : "mask_key",
+      from.y_key(),
+      other.name);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 //   CYTRA_REGISTER(training::Task, OneHead<SegmentationHead>, "SegmentationTask");
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "inference/windows/sliding_window.h"

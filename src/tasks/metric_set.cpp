@@ -48,10 +48,10 @@ MetricSet::MetricSet(const config::Node& named,
       metric->expect(metric->input() == Input::objects ? 1 : channels);
       continue;
     }
-    throw ConfigError(fmt::format("{}: {} is not for what this task predicts; expected one of {}",
-                                  node.where(),
-                                  node.get<std::string>("_target_"),
-                                  fmt::join(metrics_of(inputs), ", ")));
+    throw ConfigError("{}: {} is not for what this task predicts; expected one of {}",
+                      node.where(),
+                      node.get<std::string>("_target_"),
+                      fmt::join(metrics_of(inputs), ", "));
   }
 }
 

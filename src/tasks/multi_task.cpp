@@ -50,8 +50,7 @@ class MultiTask final : public ImageTask {
         if (is_known && !(share >= 0 && std::isfinite(share)))
           config::throw_bad_value(weight, "a weight of at least 0");
         if (is_known) continue;
-        throw ConfigError(
-            fmt::format("weights.{}: no such head.{}", name, suggestion(name, names)));
+        throw ConfigError("weights.{}: no such head.{}", name, suggestion(name, names));
       }
     }
   };

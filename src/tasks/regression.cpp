@@ -56,16 +56,14 @@ class RegressionHead final : public Head {
     if (target.size(0) != *options_.out_channels ||
         target.sizes().slice(1) != at::IntArrayRef(size)) {
       throw DataError(
-          fmt::format("{}: a target of ({}), expected ({},{}): the model's channels in "
-                      "the image's size",
-                      file,
-                      fmt::join(target.sizes(), ","),
-                      *options_.out_channels,
-                      fmt::join(size, ",")));
+          "{}: a target of ({}), expected ({},{}): the model's channels in the image's size",
+          file,
+          fmt::join(target.sizes(), ","),
+          *options_.out_channels,
+          fmt::join(size, ","));
     }
-    if (!target.sum().isfinite().item<bool>() && !target.isfinite().all().item<bool>()) {
+    if (!target.sum().isfinite().item<bool>() && !target.isfinite().all().item<bool>())
       throw DataError(file + ": a target with values that are NaN or infinite");
-    }
     if (mask_key_) mask_of(sample, *mask_key_, x_key);
   }
 
@@ -96,10 +94,10 @@ class RegressionHead final : public Head {
   at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
     const at::Tensor target = batch.at(y_key_).to(at::kFloat);
     if (output.size(1) != target.size(1)) {
-      throw ConfigError(fmt::format("task.model: {} channels, the target '{}' has {}",
-                                    output.size(1),
-                                    y_key_,
-                                    target.size(1)));
+      throw ConfigError("task.model: {} channels, the target '{}' has {}",
+                        output.size(1),
+                        y_key_,
+                        target.size(1));
     }
     return scale_.scaled(target);
   }
@@ -132,7 +130,7 @@ class RegressionHead final : public Head {
     const at::Tensor mean = sums[1] / sums[0];
     const at::Tensor deviation = (sums[2] / sums[0] - mean.square()).clamp_min(0).sqrt();
     if (!mean.isfinite().all().item<bool>())
-      throw DataError(fmt::format("{}: no voxel of the training's targets counts", y_key_));
+      throw DataError("{}: no voxel of the training's targets counts", y_key_);
     TargetScale::write(mean, deviation, options_.decoder);
     decoder_ = make<inference::Decoder>(options_.decoder);
     scale_ = TargetScale(options_.decoder);

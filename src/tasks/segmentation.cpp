@@ -74,11 +74,11 @@ class SegmentationHead final : public Head {
       labels.check();
       const int64_t named = labels.num_classes - first_class(labels);
       if (!class_names.empty() && static_cast<int64_t>(class_names.size()) != named) {
-        throw ConfigError(fmt::format("class_names: {} names, expected {}: num_classes={} ({})",
-                                      class_names.size(),
-                                      named,
-                                      labels.num_classes,
-                                      labels.text()));
+        throw ConfigError("class_names: {} names, expected {}: num_classes={} ({})",
+                          class_names.size(),
+                          named,
+                          labels.num_classes,
+                          labels.text());
       }
       fit();
     }
@@ -100,10 +100,9 @@ class SegmentationHead final : public Head {
       const Node* ignored = loss.find_direct("ignore_index");
       if (ignored != nullptr && !ignored->is_null()) {
         throw ConfigError(
-            fmt::format("{}: expected null, and task.ignore_index={} for the loss and "
-                        "the metrics",
-                        ignored->where(),
-                        config::to_json(*ignored)));
+            "{}: expected null, and task.ignore_index={} for the loss and the metrics",
+            ignored->where(),
+            config::to_json(*ignored));
       }
       if (labels.ignore_index) loss.set("ignore_index", Node::make_integer(ClassLabels::kIgnored));
       metrics = labels.metrics(metrics);
@@ -167,8 +166,8 @@ class SegmentationHead final : public Head {
     const bool is_short =
         target.scalar_type() == at::kBFloat16 || target.scalar_type() == at::kHalf;
     if (is_short && labels_.num_classes > 257) {
-      throw ConfigError(fmt::format("trainer.precision: {} classes need class numbers in float32",
-                                    labels_.num_classes));
+      throw ConfigError("trainer.precision: {} classes need class numbers in float32",
+                        labels_.num_classes);
     }
     coming_.emplace(std::vector<at::Tensor>{target.ne(target.round()).any()});
     if (target.is_cpu()) tell_of_fractions();
@@ -206,11 +205,11 @@ class SegmentationHead final : public Head {
  protected:
   at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
     if (output.size(1) != labels_.num_classes) {
-      throw ConfigError(fmt::format("task.model: {} channels, expected {} (num_classes={}: {})",
-                                    output.size(1),
-                                    labels_.num_classes,
-                                    labels_.num_classes,
-                                    labels_.text()));
+      throw ConfigError("task.model: {} channels, expected {} (num_classes={}: {})",
+                        output.size(1),
+                        labels_.num_classes,
+                        labels_.num_classes,
+                        labels_.text());
     }
     return batch.at(y_key_);
   }
@@ -227,11 +226,11 @@ class SegmentationHead final : public Head {
 
   void tell_of_fractions() {
     if (!coming_ || coming_->wait()[0] == 0) return;
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: class numbers with fractions after data.transforms.batch: set mode nearest for '{}', "
         "and CutMixd in place of MixUpd",
         y_key_,
-        y_key_));
+        y_key_);
   }
 
   at::Tensor no_images() const {
@@ -247,8 +246,7 @@ class SegmentationHead final : public Head {
     if (is_told_.exchange(true)) return;
     log::info(
         "{}: '{}' has labels up to {}: all that is not 0 is taken as one mask; for objects that "
-        "are "
-        "told apart: experiment=im2im/instance; for classes: num_classes",
+        "are told apart: experiment=im2im/instance; for classes: num_classes",
         id,
         y_key_,
         largest.item<double>());

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "config/schema.h"
 #include "nn/loss.h"
@@ -44,10 +42,8 @@ std::string_view target_of(const Node& task) {
 
 void expect_image_model(const Node& model) {
   const auto known = purpose_of(model, nn::Model::kKind);
-  if (known && known->second != nullptr) {
-    throw ConfigError(
-        fmt::format("{}: {} gives {}", model.at("_target_").where(), known->first, known->second));
-  }
+  if (known && known->second != nullptr)
+    throw ConfigError("{}: {} gives {}", model.at("_target_").where(), known->first, known->second);
   if (const Node* backbone = model.find("backbone")) expect_image_model(*backbone);
 }
 
@@ -56,12 +52,12 @@ void expect_loss_of(const Node& loss, const nn::Compared& learned) {
   if (!known) return;
   const auto& [type, compared] = *known;
   if (compared != nullptr && std::string_view(compared) != learned.what) {
-    throw ConfigError(fmt::format("{}: {} compares {}, but this task learns {}; expected {}",
-                                  loss.at("_target_").where(),
-                                  type,
-                                  compared,
-                                  learned.what,
-                                  learned.losses));
+    throw ConfigError("{}: {} compares {}, but this task learns {}; expected {}",
+                      loss.at("_target_").where(),
+                      type,
+                      compared,
+                      learned.what,
+                      learned.losses);
   }
   for (const auto& [key, value] : loss.map) {  // losses in it, one or several by name
     expect_loss_of(value, learned);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,7 +14,6 @@
 #include "device/memory.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
-#include "nn/weights.h"
 #include "perf/machine_load.h"
 #include "perf/measure.h"
 #include "training/precision.h"
@@ -98,11 +96,11 @@ int64_t find_batch_size(Task& task,
   seconds_of_image(task, best, precision, device);  // it warms up
   double seconds = seconds_of_image(task, best, precision, device);
   if (const int64_t peak = device::peak_memory(device); budget && peak > *budget) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "data.max_memory_mb={}: a step with one image takes {}; expected as much or more, smaller "
         "patches, or model.gradient_checkpointing=true",
         *budget / 1'000'000,
-        format_bytes(static_cast<double>(peak))));
+        format_bytes(static_cast<double>(peak)));
   }
   int no_better = 0;  // sizes in a row
   for (int64_t size = 2; size <= most && no_better < 2 && can_double(); size *= 2) {

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "config/json.h"
-#include "config/run_config.h"
 #include "device/backend.h"
 #include "device/device.h"
 #include "io/safetensors.h"
@@ -113,11 +112,11 @@ void expect_all(const io::SafetensorsFile& file,
     const auto stored = file.tensors().find(prefix + name);
     if (stored == file.tensors().end() || stored->second.shape != tensor.sizes().vec()) {
       throw DataError(
-          fmt::format("{}: the state of the training does not fit ({}{}); "
-                      "checkpoint.weights_only=true starts it afresh",
-                      path,
-                      prefix,
-                      name));
+          "{}: the state of the training does not fit ({}{}); checkpoint.weights_only=true starts "
+          "it afresh",
+          path,
+          prefix,
+          name);
     }
     nn::scalar_type_of(stored->second, prefix + name);
   }

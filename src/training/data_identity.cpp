@@ -107,7 +107,7 @@ void expect_same_training(const std::string& checkpoint,
                                            checkpoint,
                                            identity_text(before),
                                            identity_text(identity));
-      if (!chose) throw ConfigError(fmt::format("{}; {}", told, another));
+      if (!chose) throw ConfigError("{}; {}", told, another);
       log::warn("{}", told);
     }
   }
@@ -117,10 +117,10 @@ void expect_same_training(const std::string& checkpoint,
   if (was == nullptr || is == nullptr) return;
   const std::string differs = difference(*was, *is, "model");
   if (!differs.empty())
-    throw ConfigError(fmt::format("{}: another model ({}); {}",
-                                  checkpoint,
-                                  differs,
-                                  "run_name=NAME begins a training of its own"));
+    throw ConfigError("{}: another model ({}); {}",
+                      checkpoint,
+                      differs,
+                      "run_name=NAME begins a training of its own");
 }
 
 }  // namespace cytra::training

@@ -27,8 +27,8 @@ Devices Devices::of(const Node& node) {
   Devices devices{static_cast<int64_t>(all.size()), {}};
   for (const Node& one : all) {
     if (std::count(devices.chosen.begin(), devices.chosen.end(), one.integer) > 0)
-      throw ConfigError(fmt::format(
-          "{}: GPU {} twice, expected another one for each process", node.where(), one.integer));
+      throw ConfigError(
+          "{}: GPU {} twice, expected another one for each process", node.where(), one.integer);
     devices.chosen.push_back(one.integer);
   }
   return devices;
@@ -37,15 +37,15 @@ Devices Devices::of(const Node& node) {
 void Devices::expect_there(int64_t gpus) const {
   for (const int64_t gpu : chosen) {
     if (gpu < gpus) continue;
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "trainer.devices=[{}]: {}",
         fmt::join(chosen, ","),
         gpus == 0 ? fmt::format("the device is the CPU, which has no numbers; expected how many "
                                 "processes share it, as trainer.devices={}",
                                 count)
-                  : fmt::format("expected GPUs from 0 to {}, which this machine has "
-                                "(CUDA_VISIBLE_DEVICES)",
-                                gpus - 1)));
+                  : fmt::format(
+                        "expected GPUs from 0 to {}, which this machine has (CUDA_VISIBLE_DEVICES)",
+                        gpus - 1));
   }
 }
 

@@ -5,8 +5,6 @@
 #include <regex>
 #include <tuple>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -116,22 +114,22 @@ std::string find_checkpoint(const std::string& which, const std::string& output_
   }
   if (files == 0) return "";
   throw DataError(
-      fmt::format("{}: none of its {} checkpoints can be read ({}); repair or move them, or start "
-                  "afresh without checkpoint.autoresume and ckpt_path",
-                  output_dir,
-                  files,
-                  problem));
+      "{}: none of its {} checkpoints can be read ({}); repair or move them, or start afresh "
+      "without checkpoint.autoresume and ckpt_path",
+      output_dir,
+      files,
+      problem);
 }
 
 void expect_ended(const std::string& output_dir) {
   for (const fs::path& folder : folders_of(output_dir)) {
     const std::string holder = holder_of(folder.string());
     if (holder.empty()) continue;
-    throw ConfigError(fmt::format(
-        "{}: this run is alive ({}), and checkpoint.autoresume would resume it a second "
-        "time; wait for its end, or choose another run_name or paths.output_dir",
+    throw ConfigError(
+        "{}: this run is alive ({}), and checkpoint.autoresume would resume it a second time; wait "
+        "for its end, or choose another run_name or paths.output_dir",
         folder.string(),
-        holder));
+        holder);
   }
 }
 

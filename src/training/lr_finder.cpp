@@ -1,6 +1,5 @@
 #include "training/lr_finder.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -19,8 +18,7 @@ constexpr std::size_t kSkipBegin = 10, kSkipEnd = 1;
 
 void LrFinderOptions::check() const {
   if (max_lr <= min_lr)
-    throw ConfigError(
-        fmt::format("max_lr: expected more than min_lr ({:g}), got {:g}", min_lr, max_lr));
+    throw ConfigError("max_lr: expected more than min_lr ({:g}), got {:g}", min_lr, max_lr);
 }
 
 Rates LrFinder::at(double /*base_lr*/, const Position& position) const {

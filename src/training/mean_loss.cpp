@@ -1,7 +1,5 @@
 #include "training/mean_loss.h"
 
-#include <cmath>
-
 #include <ATen/ATen.h>
 
 namespace cytra::training {

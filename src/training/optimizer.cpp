@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -55,10 +54,10 @@ void Optimizer::attach(const NamedParameters& parameters) {
     if (!parameter.requires_grad()) continue;
     if (is_fused() && !is_fused_right(this->name(), parameter)) {
       if (options_.fused.value_or(false)) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "optimizer.fused: torch's fused {} is wrong for {} on a CPU; expected null or false",
             this->name(),
-            c10::toString(parameter.scalar_type())));
+            c10::toString(parameter.scalar_type()));
       }
       implementation_ =
           options_.foreach.value_or(true) ? Implementation::foreach : Implementation::plain;
@@ -321,10 +320,10 @@ void Optimizer::turn_gradients(Lists& lists, bool maximize, double weight_decay)
 }
 
 void Optimizer::throw_no_momentum() const {
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "the scheduler cycles the momentum, but {} has no momentum: set optimizer.momentum where "
       "there is that option, or scheduler.cycle_momentum=false",
-      name()));
+      name());
 }
 
 at::Tensor Optimizer::gradient_norm(double p) const {

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <regex>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace cytra::training {
@@ -48,12 +46,11 @@ void decay_layers(double decay,
   for (std::size_t i = 0; i < std::min<std::size_t>(parameters.size(), 5); ++i)
     names += parameters[i].first + ", ";
   throw ConfigError(
-      fmt::format("optimizer.param_groups[{}].params: '{}' matches none of the model's {} "
-                  "parameters ({}...)",
-                  group,
-                  pattern,
-                  parameters.size(),
-                  names));
+      "optimizer.param_groups[{}].params: '{}' matches none of the model's {} parameters ({}...)",
+      group,
+      pattern,
+      parameters.size(),
+      names);
 }
 
 }  // namespace
@@ -63,8 +60,7 @@ void ParameterGroup::check() const {
   try {
     std::regex{params};
   } catch (const std::regex_error& error) {
-    throw ConfigError(
-        fmt::format("params: '{}' is not a regular expression: {}", params, error.what()));
+    throw ConfigError("params: '{}' is not a regular expression: {}", params, error.what());
   }
 }
 

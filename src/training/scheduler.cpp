@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "config/checked.h"
 
@@ -35,10 +33,10 @@ Rates Schedule::at(double base_lr, const Position& position) const {
 int64_t whole_if_null(const std::optional<int64_t>& option, int64_t total, const char* name) {
   if (option) return *option;
   if (total >= 0) return total;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "scheduler.{}: the length of the training is not known; set it, trainer.max_epochs or "
       "trainer.max_steps",
-      name));
+      name);
 }
 
 }  // namespace cytra::training

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "training/callback.h"
@@ -53,11 +51,11 @@ int64_t Amount::of(int64_t all, const std::string& key) const {
   if (count >= 0) return std::min(count, all);
   const auto some = static_cast<int64_t>(std::floor(share * static_cast<double>(all)));
   if (some == 0 && share > 0 && all > 0) {
-    throw ConfigError(fmt::format("{}: {} of {} batches is less than one, expected at least {:.3g}",
-                                  key,
-                                  share,
-                                  all,
-                                  1.0 / static_cast<double>(all)));
+    throw ConfigError("{}: {} of {} batches is less than one, expected at least {:.3g}",
+                      key,
+                      share,
+                      all,
+                      1.0 / static_cast<double>(all));
   }
   return some;
 }
@@ -76,10 +74,10 @@ void TrainerOptions::check() {
                                     std::pair("overfit_batches", overfit_batches),
                                     std::pair("val_check_interval", val_check_interval)}) {
     if (amount.count < 0 && !(amount.share >= 0 && amount.share <= 1))
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "trainer.{}: expected a number of batches or a share from 0 to 1 of them, got {}",
           key,
-          amount.share));
+          amount.share);
   }
   if (val_check_interval.is_none()) {
     const std::string expected = "at least 1 batch, or a share above 0.0";
@@ -90,8 +88,7 @@ void TrainerOptions::check() {
   if (!check_val_every_n_epoch && val_check_interval.count < 0) {
     throw ConfigError(
         "check_val_every_n_epoch: null counts batches over epochs; expected val_check_interval as "
-        "a "
-        "number of batches");
+        "a number of batches");
   }
   make_profilers(profiler, "profiler");  // is it right?
   if (!given_.max_time.is_null()) max_seconds = duration_s(given_.max_time);

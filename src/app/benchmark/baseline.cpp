@@ -1,11 +1,8 @@
 #include "app/benchmark/baseline.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "app/benchmark/report.h"
-#include "app/benchmark/workload.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "config/json.h"
@@ -44,9 +41,7 @@ void check_same(const std::string& path, const Node& now, const Node& then) {
     if (a == nullptr || b == nullptr) continue;
     if (const std::string found = difference_of(key, *a, *b); !found.empty()) {
       throw ConfigError(
-          fmt::format("--baseline {}: it can't be compared: {}; measure a baseline like this run",
-                      path,
-                      found));
+          "--baseline {}: it can't be compared: {}; measure a baseline like this run", path, found);
     }
   }
 }
@@ -57,8 +52,7 @@ Node read_baseline(const std::string& path, const Node& report) {
   Node then = config::parse_json(read_file(path), path);
   for (const char* key : {"device", "input_shape", "model"}) {
     if (then.find_direct(key) == nullptr)
-      throw DataError(
-          fmt::format("{}: not a report of benchmark_performance (it has no '{}')", path, key));
+      throw DataError("{}: not a report of benchmark_performance (it has no '{}')", path, key);
   }
   check_same(path, config::parse_json(config::to_plain_json(report), path), then);
   return then;

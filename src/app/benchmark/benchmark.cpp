@@ -101,7 +101,7 @@ struct BenchmarkConfig : CommonConfig {
   void check() const {
     for (const std::string& path : output) {
       if (!ends_with(path, ".json") && !ends_with(path, ".html"))
-        throw ConfigError(fmt::format("--output {}: expected NAME.json or NAME.html", path));
+        throw ConfigError("--output {}: expected NAME.json or NAME.html", path);
     }
     if (threshold && !baseline) throw ConfigError("--threshold needs --baseline REPORT.json");
   }
@@ -158,9 +158,9 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   });
   if (name.empty() && !has_experiment) {
     if (!overrides.empty()) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "{}: not a key of benchmark_performance; keys of an experiment need --config EXPERIMENT",
-          overrides.front()));
+          overrides.front());
     }
     if (!checkpoint.empty()) return nn::checkpoint_config(checkpoint);
     throw ConfigError("nothing to measure: give --config EXPERIMENT or --ckpt CHECKPOINT");
@@ -168,8 +168,8 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   const std::string experiment = experiment_of(name);
   if (!name.empty() && experiment.empty()) {
     if (overrides.empty()) return config::load_run_config(name, true);
-    throw ConfigError(fmt::format(
-        "{}: overrides are for an experiment, but --config {} is a run", overrides.front(), name));
+    throw ConfigError(
+        "{}: overrides are for an experiment, but --config {} is a run", overrides.front(), name);
   }
   if (!checkpoint.empty() && overrides.empty()) {
     if (Node own = config_of_checkpoint(checkpoint); !own.is_null()) {
@@ -205,22 +205,20 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
   }
   const std::string typed = fmt::format("--input-shape {}", fmt::join(shape, " "));
   if (static_cast<int64_t>(shape.size()) != 2 + dims) {
-    throw ConfigError(fmt::format("{}: the model takes {}D images, expected {}",
-                                  typed,
-                                  dims,
-                                  dims == 2 ? "N C H W" : "N C D H W"));
+    throw ConfigError("{}: the model takes {}D images, expected {}",
+                      typed,
+                      dims,
+                      dims == 2 ? "N C H W" : "N C D H W");
   }
   if (*std::min_element(shape.begin(), shape.end()) < 1)
     throw ConfigError(typed + ": every size must be at least 1");
-  if (shape[1] != channels) {
-    throw ConfigError(
-        fmt::format("{}: {} channels, the model takes {}", typed, shape[1], channels));
-  }
+  if (shape[1] != channels)
+    throw ConfigError("{}: {} channels, the model takes {}", typed, shape[1], channels);
   const std::vector<int64_t> divisor = model.divisor();
   for (std::size_t i = 0; i < divisor.size(); ++i) {
     if (shape[2 + i] % divisor[i] == 0) continue;
-    throw ConfigError(fmt::format(
-        "{}: the model takes sizes that are multiples of {}", typed, fmt::join(divisor, " ")));
+    throw ConfigError(
+        "{}: the model takes sizes that are multiples of {}", typed, fmt::join(divisor, " "));
   }
   return shape;
 }
@@ -246,9 +244,8 @@ Workload make_workload(const cli::Run& run, const BenchmarkConfig& config) {
   std::string accelerator = config.trainer.accelerator;
   if (accelerator == "auto" && is_experiment)
     accelerator = workload.config.get<std::string>("trainer.accelerator", "auto");
-  if (config.trainer.precision != "auto") {
+  if (config.trainer.precision != "auto")
     workload.config.find("trainer")->set("precision", Node::make_string(config.trainer.precision));
-  }
   const bool is_trained = !workload.checkpoint.empty() && !config.train;
   workload.forbid_transfers = performance.forbid_transfers.value_or("");
   device::prepare(performance);

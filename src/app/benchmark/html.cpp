@@ -1,7 +1,6 @@
 #include "app/benchmark/html.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 

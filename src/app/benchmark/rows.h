@@ -1,7 +1,5 @@
 #pragma once
 // Rows of a report: the time and memory of each variant, and why some could not be measured.
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "app/benchmark/workload.h"

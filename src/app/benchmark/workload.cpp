@@ -1,7 +1,6 @@
 #include "app/benchmark/workload.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -40,9 +39,7 @@ Node prepared(const Workload& workload, const Variant& variant) {
   const bool is_recorded = variant.engine == "cudagraph";
   model.set("compile_model",
             Node::make_boolean(is_recorded || model.get<bool>("compile_model", false)));
-  if (is_recorded) {
-    model.set("compile_mode", Node::make_string(variant.compile_mode));
-  }
+  if (is_recorded) model.set("compile_mode", Node::make_string(variant.compile_mode));
   if (variant.fused) {
     Node& optimizer = *config.find("optimizer");
     optimizer.set("fused", Node::make_boolean(*variant.fused));

@@ -73,21 +73,20 @@ at::Tensor test_image(const BioimageioOptions& options,
       data::to_tensor(io::read_image(options.image), model.spatial_dims, options.image)
           .to(at::kFloat);
   if (image.size(0) != model.in_channels) {
-    throw ConfigError(fmt::format("bioimageio.image={}: {} channels, the model takes {}",
-                                  options.image,
-                                  image.size(0),
-                                  model.in_channels));
+    throw ConfigError("bioimageio.image={}: {} channels, the model takes {}",
+                      options.image,
+                      image.size(0),
+                      model.in_channels);
   }
   for (std::size_t d = 0; d < sides.min.size(); ++d) {
     const auto dim = static_cast<int64_t>(d) + 1;
     const int64_t most = std::min<int64_t>(image.size(dim), model.spatial_dims == 3 ? 64 : 512);
     const int64_t size = sides.is_fixed ? sides.min[d] : most / sides.step[d] * sides.step[d];
     if (size < sides.min[d] || size > image.size(dim)) {
-      throw ConfigError(
-          fmt::format("bioimageio.image={}: a side of {} voxels, expected {} at least",
-                      options.image,
-                      image.size(dim),
-                      sides.min[d]));
+      throw ConfigError("bioimageio.image={}: a side of {} voxels, expected {} at least",
+                        options.image,
+                        image.size(dim),
+                        sides.min[d]);
     }
     image = image.narrow(dim, (image.size(dim) - size) / 2, size);
   }
@@ -181,7 +180,7 @@ Node tolerance_of(const at::Tensor& result) {
 
 void expect_package_options(const BioimageioOptions& options, const std::string& output) {
   const auto expect = [](bool is_given, const char* key, const std::string& what) {
-    if (!is_given) throw ConfigError(fmt::format("bioimageio.{}: the zoo asks for {}", key, what));
+    if (!is_given) throw ConfigError("bioimageio.{}: the zoo asks for {}", key, what);
   };
   if (!ends_with(output, ".zip"))
     throw ConfigError("output: " + output +
@@ -222,10 +221,10 @@ void write_bioimageio(const std::string& output,
   std::vector<int64_t> expected = image.sizes().vec();
   expected[0] = model.out_channels;
   if (result.sizes() != at::IntArrayRef(expected)) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "format=bioimageio: the model makes ({}) of ({}), expected a value for each voxel",
         fmt::join(result.sizes(), ","),
-        fmt::join(image.sizes(), ",")));
+        fmt::join(image.sizes(), ","));
   }
 
   std::string onnx;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -59,10 +57,9 @@ class PreprocessingWords {
     if (list == nullptr || list->is_null()) list = &all.at("valid");
     for (const Node& transform : list->list) add(transform);
     if (!is_loaded_) {
-      throw ConfigError(
-          fmt::format("format={}: the package has one input, but '{}' is made of several images",
-                      format_,
-                      x_key_));
+      throw ConfigError("format={}: the package has one input, but '{}' is made of several images",
+                        format_,
+                        x_key_);
     }
   }
 
@@ -121,13 +118,12 @@ class PreprocessingWords {
 
   [[noreturn]] void refuse(const Node& transform, const std::string& why) const {
     throw ConfigError(
-        fmt::format("format={}: the package can't say the transform {}: {}; expected "
-                    "NormalizeIntensityd, "
-                    "ScaleIntensityd, ScaleIntensityRanged, ScaleIntensityRangePercentilesd, "
-                    "ShiftIntensityd, Clipd",
-                    format_,
-                    printable(transform.get<std::string>("_target_")),
-                    why));
+        "format={}: the package can't say the transform {}: {}; expected NormalizeIntensityd, "
+        "ScaleIntensityd, ScaleIntensityRanged, ScaleIntensityRangePercentilesd, ShiftIntensityd, "
+        "Clipd",
+        format_,
+        printable(transform.get<std::string>("_target_")),
+        why);
   }
   void put(Node operation) { made_.operations.list.push_back(std::move(operation)); }
   void add_linear(double gain, double offset) {

@@ -1,7 +1,6 @@
 #include "app/export/nnunet.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include <ATen/ATen.h>

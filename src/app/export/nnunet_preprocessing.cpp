@@ -82,10 +82,9 @@ std::vector<ChannelScheme> schemes_of(const Node& operations, int64_t channels) 
                  kwargs.get<double>("max_percentile", 100) == 100) {
         schemes[c].take("RescaleTo01Normalization");
       } else {
-        refuse_for_nnunet(
-            "an image is normalized by what nnU-Net has no scheme for (" + id +
-            "); expected NormalizeIntensityd or ScaleIntensityd of each channel by itself "
-            "(channel_wise=true), ScaleIntensityRanged or Clipd");
+        refuse_for_nnunet("an image is normalized by what nnU-Net has no scheme for (" + id +
+                          "); expected NormalizeIntensityd or ScaleIntensityd of each channel by "
+                          "itself (channel_wise=true), ScaleIntensityRanged or Clipd");
       }
     }
   }

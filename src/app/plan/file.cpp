@@ -101,14 +101,14 @@ PlanTarget plan_target(const PlanOptions& options, const std::string& data_path)
   }
   const auto folder = std::find(path.begin(), path.end(), "experiment");
   if (path.extension() != ".yaml" || folder == path.end() || std::next(folder) == path.end()) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "plan.output: {}, expected FOLDER/experiment/NAME.yaml, where `train --config-dir FOLDER "
         "experiment=NAME` finds it",
-        path.string()));
+        path.string());
   }
   if (fs::exists(path)) {
-    throw ConfigError(fmt::format(
-        "plan.output: {} exists; remove it, or name another file (--plan-output)", path.string()));
+    throw ConfigError("plan.output: {} exists; remove it, or name another file (--plan-output)",
+                      path.string());
   }
   PlanTarget target{path.string(), "", ""};
   fs::path before, below;

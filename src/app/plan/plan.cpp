@@ -81,10 +81,10 @@ Fingerprint fingerprint_of(const data::Survey& survey,
     for (const data::ImageFacts& image : found->second.images) {
       if (image.shape.empty()) continue;
       if (print.channels != 0 && image.shape[0] != print.channels) {
-        throw DataError(fmt::format("{}: {} channels, others have {}; expected the same in all",
-                                    image.path,
-                                    image.shape[0],
-                                    print.channels));
+        throw DataError("{}: {} channels, others have {}; expected the same in all",
+                        image.path,
+                        image.shape[0],
+                        print.channels);
       }
       print.channels = image.shape[0];
       print.data.shapes.emplace_back(image.shape.begin() + 1, image.shape.end());

@@ -19,13 +19,13 @@ Learned learned_by(const Node& task_config) {
   const std::string_view target = tasks::target_of(task_config);
   const bool has_boxes = target == tasks::kBoxes, has_objects = target == tasks::kObjects;
   if (!has_boxes && !has_objects && target != tasks::kClasses) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "plan: task {}, expected a segmentation, instances (experiment=im2im/instance) or a "
         "detection (experiment=detection/cells)",
-        task));
+        task);
   }
   if (!has_boxes && model != "DynUNet")
-    throw ConfigError(fmt::format("plan: model {}, expected DynUNet, nnU-Net's", model));
+    throw ConfigError("plan: model {}, expected DynUNet, nnU-Net's", model);
   return has_boxes ? Learned::boxes : has_objects ? Learned::objects : Learned::classes;
 }
 

@@ -16,7 +16,6 @@
 #include "base/stopwatch.h"
 #include "base/strings.h"
 #include "base/timers.h"
-#include "config/run_config.h"
 #include "config/text_of.h"
 #include "device/device.h"
 #include "pipelines/job/own_folder.h"

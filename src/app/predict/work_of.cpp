@@ -1,7 +1,5 @@
 #include "app/predict/work_of.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "device/precision.h"
 #include "pipelines/predict/box_work.h"
@@ -64,8 +62,8 @@ void expect_used(const PredictConfig& config, Result result) {
   }
   const std::string precision = config.trainer.precision.value_or("32");
   if (result == Result::numbers && device::precision_of(precision).compute != at::kFloat) {
-    throw ConfigError(fmt::format(
-        "trainer.precision={}: whole images are predicted in float32; expected 32", precision));
+    throw ConfigError("trainer.precision={}: whole images are predicted in float32; expected 32",
+                      precision);
   }
 }
 

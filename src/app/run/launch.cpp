@@ -49,11 +49,11 @@ int64_t number_of(const char* name, int64_t low, int64_t high) {
   char* end = nullptr;
   const int64_t number = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != 0 || number < low || number > high) {
-    throw ConfigError(fmt::format("{}={} in the environment: expected a number from {} to {}",
-                                  name,
-                                  text.empty() ? "(not set)" : text,
-                                  low,
-                                  high));
+    throw ConfigError("{}={} in the environment: expected a number from {} to {}",
+                      name,
+                      text.empty() ? "(not set)" : text,
+                      low,
+                      high);
   }
   return number;
 }
@@ -150,10 +150,10 @@ void expect_loopback() {
   ::close(server);
   ::close(client);
   if (is_there) return;
-  throw IoError(fmt::format(
+  throw IoError(
       "trainer.devices: processes of this machine can't reach each other by 127.0.0.1 ({}); start "
       "its loopback device (`ip link set lo up`), or use trainer.devices=1",
-      why));
+      why);
 }
 
 /// Whether srun has started this process as one of several. Shells and batch scripts have such
@@ -178,9 +178,9 @@ void set_places(config::Node& node, const std::string& prefix = "") {
 ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
   constexpr int64_t kMostProcesses = 1024;  // of a machine
   if (options.devices.count > kMostProcesses) {
-    throw ConfigError(fmt::format("trainer.devices={}: expected at most {} processes on a machine",
-                                  options.devices.count,
-                                  kMostProcesses));
+    throw ConfigError("trainer.devices={}: expected at most {} processes on a machine",
+                      options.devices.count,
+                      kMostProcesses);
   }
   const device::Backend& backend = device::backend_of(device);
   const int64_t gpus = backend.count();
@@ -190,7 +190,7 @@ ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
     place = is_torchrun ? by_torchrun(options) : by_slurm(options);
     const int64_t wanted = options.devices.count * options.num_nodes;
     if (options.devices.count > 0 && wanted != place.size) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "{}={} in the environment, but trainer.devices={} with trainer.num_nodes={} make {} "
           "processes; expected devices times num_nodes to be {} (or trainer.devices=auto)",
           is_torchrun ? "WORLD_SIZE" : "SLURM_NTASKS",
@@ -198,14 +198,14 @@ ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
           options.devices.count,
           options.num_nodes,
           wanted,
-          place.size));
+          place.size);
     }
   } else {
     if (options.num_nodes > 1) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "trainer.num_nodes={}: expected this process to be started by torchrun or srun, once per "
           "device of every machine (docs/distributed.md)",
-          options.num_nodes));
+          options.num_nodes);
     }
     place.size = options.devices.count > 0 ? options.devices.count : std::max<int64_t>(1, gpus);
     place.local_size = place.size;
@@ -215,8 +215,8 @@ ProcessPlace place_of(const TrainerOptions& options, c10::Device device) {
   place.gpus = options.devices.chosen;
   if (gpus > 0) gpu_of(place, gpus);
   if (gpus > 0 && starts_others(place) && place.size > gpus) {
-    throw ConfigError(fmt::format(
-        "trainer.devices={}: this machine has {} GPUs (CUDA_VISIBLE_DEVICES)", place.size, gpus));
+    throw ConfigError(
+        "trainer.devices={}: this machine has {} GPUs (CUDA_VISIBLE_DEVICES)", place.size, gpus);
   }
   if (place.size > 1 && place.local_size == place.size && !place.is_hosted) expect_loopback();
   return place;
@@ -226,11 +226,11 @@ int64_t gpu_of(const ProcessPlace& place, int64_t gpus) {
   if (!place.gpus.empty()) return place.gpus.at(static_cast<std::size_t>(place.local_rank));
   if (gpus == 1) return 0;
   if (place.local_rank < gpus) return place.local_rank;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "trainer.devices: process {} of this machine would use GPU {}, but it has {} GPUs",
       place.local_rank,
       place.local_rank,
-      gpus));
+      gpus);
 }
 
 c10::Device device_of(const ProcessPlace& place, c10::Device device) {

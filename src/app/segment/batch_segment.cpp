@@ -90,7 +90,7 @@ struct SegmentRunOptions {
   }
   void check() const {
     if (batch.tile != 0 && batch.tile < 64)
-      throw ConfigError(fmt::format("tile: {}, expected 0 or at least 64", batch.tile));
+      throw ConfigError("tile: {}, expected 0 or at least 64", batch.tile);
   }
   /// The options with a value in place of each AUTO.
   pipelines::BatchSegmentOptions of(c10::Device device) const {
@@ -215,8 +215,7 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
                                                     const std::vector<SegmentInput>& inputs) {
   const auto stamp = [](const char* key, const std::string& file) {
     std::error_code error;
-    if (!std::filesystem::exists(file, error))
-      throw ConfigError(fmt::format("{}: {}: no such file", key, file));
+    if (!std::filesystem::exists(file, error)) throw ConfigError("{}: {}: no such file", key, file);
     return data::content_stamp(file);
   };
   const std::string common =

@@ -1,7 +1,5 @@
 #include "app/segment/config.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "device/fast_precision.h"
@@ -9,9 +7,8 @@
 namespace cytra::app {
 
 void SegmentDetectorOptions::check() const {
-  if (!views.is_null() && !views.is_map()) {
+  if (!views.is_null() && !views.is_map())
     throw ConfigError("views: expected a detector for each view: {front: a.ckpt, left: b.ckpt}");
-  }
   for (const auto& [view, file] : views.map) file.as<std::string>();
   if (!path && views.map.empty())
     throw ConfigError("detector: expected detector.path (--detector PATH), or detector.views");
@@ -21,11 +18,11 @@ std::string SegmentDetectorOptions::of(const std::string& view) const {
   if (const config::Node* own = views.find_direct(view)) return own->as<std::string>();
   if (path) return *path;
   throw ConfigError(
-      fmt::format("images of view '{}' have no detector; there is one for {}: give "
-                  "detector.views.{}=PATH, or detector.path",
-                  view,
-                  join(views.keys(), ", "),
-                  view.empty() ? "NAME" : view));
+      "images of view '{}' have no detector; there is one for {}: give detector.views.{}=PATH, or "
+      "detector.path",
+      view,
+      join(views.keys(), ", "),
+      view.empty() ? "NAME" : view);
 }
 
 inference::EngineOptions SegmentConfig::engine(c10::Device device) const {

@@ -3,7 +3,6 @@
 // gpu_profile_batch.
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "app/run/entry.h"
 #include "inference/predictor/subject.h"

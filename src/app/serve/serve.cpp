@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <thread>
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,9 +25,9 @@ const bool serve_is_added = add_program<ServeConfig>("serve");
 std::string token_of(const ServeConfig& config) {
   if (!config.token) {
     if (!is_loopback(config.host)) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "token: null, but host={} can be reached from other machines; expected auto or a token",
-          config.host));
+          config.host);
     }
     return "";
   }

@@ -214,10 +214,10 @@ class Inference {
     if (!has_experiment && !is_plan) {
       if (guess.experiments.empty()) return;
       if (guess.experiments.size() > 1) {
-        throw ConfigError(fmt::format("data.path: {} ({}) may be learned in several ways; type {}",
-                                      key,
-                                      guess.why,
-                                      fmt::join(guess.experiments, ", or ")));
+        throw ConfigError("data.path: {} ({}) may be learned in several ways; type {}",
+                          key,
+                          guess.why,
+                          fmt::join(guess.experiments, ", or "));
       }
       std::vector<std::string> words = {"experiment=" + experiment_of(guess.experiments[0])};
       if (words[0] == "experiment=detection/cells" || words[0] == "experiment=im2im/labelfree")

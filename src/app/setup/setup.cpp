@@ -1,7 +1,5 @@
 #include "app/setup/setup.h"
 
-#include <algorithm>
-
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -53,13 +51,13 @@ std::shared_ptr<data::DataModule> described_by(std::shared_ptr<data::DataModule>
   for (const auto& [value, name] : description.labels)
     labels.push_back(fmt::format("{} ({})", value, name));
   throw ConfigError(
-      fmt::format("num_classes={} ({}), but {} names the labels {}, expected num_classes={}; "
-                  "num_classes=1 task.target_threshold=0 learns them as one mask",
-                  classes->integer,
-                  classes->origin.text(),
-                  description.place,
-                  fmt::join(labels, ", "),
-                  named));
+      "num_classes={} ({}), but {} names the labels {}, expected num_classes={}; num_classes=1 "
+      "task.target_threshold=0 learns them as one mask",
+      classes->integer,
+      classes->origin.text(),
+      description.place,
+      fmt::join(labels, ", "),
+      named);
 }
 
 /// Sets random numbers and threads, before a component is made. Returns the seed.

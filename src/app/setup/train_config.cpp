@@ -1,7 +1,5 @@
 #include "app/setup/train_config.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace cytra::app {
@@ -14,12 +12,12 @@ void TrainConfig::check() const {
     return;
   const auto count = static_cast<int64_t>(window->list.size());
   if (count <= 1 || count == dims->integer) return;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "task.inference_args.roi_size ({}): {} numbers, but spatial_dims is {}, expected as many; a "
       "patch_shape that is left out follows spatial_dims",
       window->origin.text(),
       count,
-      dims->integer));
+      dims->integer);
 }
 
 }  // namespace cytra::app

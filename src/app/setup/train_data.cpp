@@ -122,12 +122,12 @@ data::DataLoaderSpec test_spec(const Setup& setup, const std::vector<data::Sampl
     const bool may_skip = spec.options.on_error == "skip" && without.size() < spec.items.size();
     if (without.empty() || may_skip) continue;
     throw ConfigError(
-        fmt::format("test=true: {} of {} images of the test have no {}, as {}: without it nothing "
-                    "can be measured; expected one for each, or test=false",
-                    without.size(),
-                    spec.items.size(),
-                    target.key,
-                    without.front()));
+        "test=true: {} of {} images of the test have no {}, as {}: without it nothing can be "
+        "measured; expected one for each, or test=false",
+        without.size(),
+        spec.items.size(),
+        target.key,
+        without.front());
   }
   return spec;
 }

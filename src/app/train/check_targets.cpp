@@ -5,7 +5,6 @@
 
 #include <ATen/ATen.h>
 
-#include "app/setup/train_data.h"
 #include "base/error.h"
 #include "data/loader/pipeline.h"
 #include "data/survey/check_targets.h"

@@ -75,9 +75,9 @@ int find_lr(cli::Run run, const TrainConfig& config) {
   const std::optional<std::size_t> best = finder.suggestion();
   if (!best) {
     throw DivergedError(
-        fmt::format("lr_find: the losses diverged after {} steps, too few for a suggestion; try a "
-                    "lower lr_find.min_lr or a higher lr_find.num_training",
-                    points.size()));
+        "lr_find: the losses diverged after {} steps, too few for a suggestion; try a lower "
+        "lr_find.min_lr or a higher lr_find.num_training",
+        points.size());
   }
   if (static_cast<int64_t>(points.size()) < options.num_training)
     log::info("ended after {} steps: the losses diverged", points.size());

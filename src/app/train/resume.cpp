@@ -20,10 +20,10 @@ std::string checkpoint_of(const CheckpointOptions& options, const cli::Run& run)
   if (!is_named) training::expect_ended(output);
   const std::string found = training::find_checkpoint(is_named ? ckpt_path : "last", output);
   if (found.empty() && is_named) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "checkpoint.ckpt_path={}: no checkpoint of an earlier run with this name (looked for {})",
         ckpt_path,
-        output + "/checkpoints/*.ckpt"));
+        output + "/checkpoints/*.ckpt");
   }
   return found;
 }

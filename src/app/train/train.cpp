@@ -74,11 +74,11 @@ void expect_same_task(const Node& before, const Node& now, const std::string& ch
                     is = config::own_name(now.get<std::string>("_target_", ""));
   if (was == is) return;
   throw ConfigError(
-      fmt::format("{}: a training of {}, expected one of {}; "
-                  "checkpoint.weights_only=true begins a new one with its weights",
-                  checkpoint,
-                  was,
-                  is));
+      "{}: a training of {}, expected one of {}; checkpoint.weights_only=true begins a new one "
+      "with its weights",
+      checkpoint,
+      was,
+      is);
 }
 
 /// The configuration that is saved once the run has its folder: it names the folder, the batch

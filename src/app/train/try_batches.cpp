@@ -107,9 +107,9 @@ class Trial {
     if (!batch.tensors.empty()) size_ = batch.tensors.begin()->second.sizes().slice(2).vec();
     const auto loss = task.training_step(batch).item<double>();
     if (!std::isfinite(loss)) {
-      throw DataError(fmt::format("{}: the loss of this batch is {}, expected a finite number",
-                                  join(batch.ids, ", "),
-                                  loss));
+      throw DataError("{}: the loss of this batch is {}, expected a finite number",
+                      join(batch.ids, ", "),
+                      loss);
     }
   }
 

@@ -5,7 +5,6 @@
 #include <set>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,13 +46,12 @@ fs::path without_links(const fs::path& path) {
   for (const fs::path& part : path) {
     so_far /= part;
     if (fs::is_symlink(so_far, error) && !fs::exists(so_far, error))
-      throw ConfigError(fmt::format("{}: a link to nothing that can be read", so_far.string()));
+      throw ConfigError("{}: a link to nothing that can be read", so_far.string());
   }
   const fs::path real = fs::weakly_canonical(path, error);
   const bool names_nothing =
       error == std::errc::filename_too_long || error == std::errc::not_a_directory;
-  if (error && !names_nothing)
-    throw ConfigError(fmt::format("{}: {}", path.string(), error.message()));
+  if (error && !names_nothing) throw ConfigError("{}: {}", path.string(), error.message());
   return error ? path.lexically_normal() : real;
 }
 
@@ -136,23 +134,21 @@ Borders::Borders(const std::string& folder, const std::vector<std::string>& read
 void Borders::expect_in(const std::vector<std::string>& folders, const std::string& path) const {
   const fs::path given(path);
   const bool climbs = std::ranges::any_of(given, [](const fs::path& part) { return part == ".."; });
-  if (climbs || starts_with(path, "~")) {
-    throw ConfigError(
-        fmt::format("{}: expected a path below {} without '..' and '~'", path, folder_));
-  }
+  if (climbs || starts_with(path, "~"))
+    throw ConfigError("{}: expected a path below {} without '..' and '~'", path, folder_);
   const std::string real = without_links(fs::path(folder_) / given).string();
   for (const std::string& folder : folders)
     if (is_within(real, folder)) return;
-  throw ConfigError(fmt::format("{}: {} is outside of {}",
-                                path,
-                                real == path ? "it" : "it is " + real + ", which",
-                                join(folders, " and ")));
+  throw ConfigError("{}: {} is outside of {}",
+                    path,
+                    real == path ? "it" : "it is " + real + ", which",
+                    join(folders, " and "));
 }
 
 void Borders::expect_within(const std::string& path) const {
   expect_in({folder_}, path);
   if (fs::path(path).is_absolute() && without_links(path) == folder_)  // runs get FOLDER-1 then
-    throw ConfigError(fmt::format("{}: expected a path below it", path));
+    throw ConfigError("{}: expected a path below it", path);
 }
 
 void Borders::expect_readable(const std::string& path) const {
@@ -163,21 +159,20 @@ void Borders::expect_readable(const std::string& path) const {
 
 void Borders::expect_override(const std::string& word) const {
   if (word.empty() || word[0] == '-')
-    throw ConfigError(fmt::format("'{}': expected key=value or group=option, not a flag", word));
+    throw ConfigError("'{}': expected key=value or group=option, not a flag", word);
   if (word.find("${") != std::string::npos)
     throw ConfigError(word + ": references (${...}) are not taken here; write the value itself");
   const config::Override parsed = config::parse_override(word);
   if (parsed.is_hydra())
-    throw ConfigError(word +
-                      ": Hydra's own settings are not taken here; a run's folder is "
-                      "paths.output_dir");
+    throw ConfigError(
+        word + ": Hydra's own settings are not taken here; a run's folder is paths.output_dir");
   expect_within(parsed.key);
   const bool is_input = std::ranges::find(kInputs, parsed.key) != std::end(kInputs);
   const auto check = [&](const std::string& text) {
     try {
       is_input ? expect_readable(text) : expect_within(text);
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}: {}", parsed.key, error.what()));
+      throw ConfigError("{}: {}", parsed.key, error.what());
     }
   };
   for (const Node& value : parsed.values) each_text(value, check);

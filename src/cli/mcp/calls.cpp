@@ -80,7 +80,7 @@ void Calls::start(const std::string& tool, const Json& arguments, const Caller& 
   const auto working = static_cast<std::size_t>(
       std::ranges::count_if(calls_, [](const Call& call) { return !call.job.end(); }));
   if (working >= kMostJobs)
-    throw ConfigError(fmt::format("{} programs are at work, which is the most", working));
+    throw ConfigError("{} programs are at work, which is the most", working);
   const JobCommand command = command_of(tool, arguments, borders_);
   make_folders(borders_.folder() + "/.cytra/tmp");
   Call& call = calls_.emplace_back(tool, command);
@@ -135,7 +135,7 @@ Calls::Call& Calls::find(const Json& arguments) {
     if (call.name == name) return call;
     if (!call.name.empty()) names.push_back(call.name);
   }
-  throw ConfigError(fmt::format("no job {} of this server.{}", name, suggestion(name, names)));
+  throw ConfigError("no job {} of this server.{}", name, suggestion(name, names));
 }
 
 Json Calls::report(const Json& arguments) {

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -60,7 +59,7 @@ Job::Job(const JobCommand& command) {
     if (end >= 0) ::fcntl(end, F_SETFL, O_NONBLOCK);
   if (child_ > 0) return;
   close_files();
-  throw IoError(fmt::format("{}: can't be started: {}", command.program, std::strerror(error)));
+  throw IoError("{}: can't be started: {}", command.program, std::strerror(error));
 }
 
 Job::~Job() {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -209,15 +208,14 @@ void expect_arguments(const Json& tool, const Json& arguments) {
   for (const auto& [key, value] : arguments.items()) {
     const auto found = known.find(key);
     if (found == known.end())
-      throw ConfigError(fmt::format("{}: no argument '{}'.{}", name, key, suggestion(key, names)));
+      throw ConfigError("{}: no argument '{}'.{}", name, key, suggestion(key, names));
     if (!fits(*found, value))
-      throw ConfigError(
-          fmt::format("{}: {} is {}, expected {}", name, key, value.dump(), expected(*found)));
+      throw ConfigError("{}: {} is {}, expected {}", name, key, value.dump(), expected(*found));
   }
   for (const auto& key : schema.value("required", std::vector<std::string>()))
     if (!arguments.contains(key))
-      throw ConfigError(fmt::format(
-          "{}: no {}, expected {}", name, key, known.at(key).at("description").get<std::string>()));
+      throw ConfigError(
+          "{}: no {}, expected {}", name, key, known.at(key).at("description").get<std::string>());
 }
 
 JobCommand command_of(const std::string& tool, const Json& arguments, const Borders& borders) {

@@ -21,9 +21,8 @@ bool python_equal(const Node& a, const Node& b) {
     return whole ? a.integer == b.integer : number_of(a) == number_of(b);
   }
   if (a.kind != b.kind) return false;
-  if (a.kind == Kind::list) {
+  if (a.kind == Kind::list)
     return std::equal(a.list.begin(), a.list.end(), b.list.begin(), b.list.end(), python_equal);
-  }
   if (a.kind != Kind::map) return equal(a, b);
   return a.map.size() == b.map.size() && std::ranges::all_of(a.map, [&](const auto& entry) {
            const Node* other = b.find_direct(entry.first);
@@ -38,9 +37,8 @@ bool python_equal(const Node& a, const Node& b) {
   const std::string best = nearest_key(root, key, groups);
   std::string text = override.where() + ": no key '" + key + "'.";
   if (!best.empty()) text += " Did you mean '" + best + "'?";
-  if (override.action == Override::Action::change) {
+  if (override.action == Override::Action::change)
     text += " '+" + override.origin.file->substr(0, 200) + "' would add a new key.";
-  }
   throw ConfigError(text);
 }
 

@@ -2,7 +2,7 @@
 // after each file and override the value is compared with its earlier one.
 #include "base/error.h"
 #include "config/composer.h"
-#include "config/composition/merge.h"
+#include "config/keys.h"
 
 namespace cytra::config {
 namespace {

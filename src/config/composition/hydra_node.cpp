@@ -26,9 +26,8 @@ std::string override_dirname(const std::vector<Override>& overrides, const Node&
   }
   std::ranges::sort(lines);
   std::string result;
-  for (const char c : join(lines, options.get<std::string>("item_sep", ","))) {
+  for (const char c : join(lines, options.get<std::string>("item_sep", ",")))
     result += c == '=' ? options.get<std::string>("kv_sep", "=") : std::string(1, c);
-  }
   return result;
 }
 

@@ -1,12 +1,10 @@
 #include "config/composition/merge.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/interpolation/interpolate.h"
-#include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {

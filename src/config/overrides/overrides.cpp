@@ -131,9 +131,8 @@ Override parse_override(const std::string& text) {
     if (!result.package->empty()) check_key(result, *result.package, start + at + 1, true);
   }
   check_key(result, result.key, start, false);
-  if (equals != std::string::npos) {
+  if (equals != std::string::npos)
     set_values(result, parse_override_value(text, equals + 1, result.origin, true), equals + 1);
-  }
   return result;
 }
 

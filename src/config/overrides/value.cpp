@@ -1,6 +1,5 @@
 #include "config/overrides/value.h"
 
-#include <algorithm>
 #include <functional>
 #include <stdexcept>
 

@@ -1,6 +1,5 @@
 #include "config/text/cast.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,5 @@
 // Part of config/node.h: builds our own tree from yaml-cpp's events, as yaml-cpp's nodes have no
 // merge keys, lose columns and read YAML 1.2 types.
-#include <algorithm>
 #include <map>
 #include <sstream>
 #include <unordered_set>
@@ -196,9 +195,8 @@ class Builder : public YAML::EventHandler {
     top.merge_key = is_plain_ && plain_ == "<<";
     if (top.key.size() > max_yaml_key)
       fail(mark, "a key is too long, expected at most 200 characters");
-    if (!top.merge_key && !top.keys.insert(top.key).second) {
+    if (!top.merge_key && !top.keys.insert(top.key).second)
       fail(mark, "the key '" + top.key + "' stands here for the second time, expected it once");
-    }
     top.have_key = true;
     top.key_mark = mark;
     top.key_at = scalar_at_;
@@ -252,9 +250,8 @@ class Builder : public YAML::EventHandler {
       add_size(node, size);  // the anchor's own copy takes memory too
       copied_bytes_ += size.bytes;
       anchored_nodes_ += size.nodes;
-      if (copied_bytes_ > max_alias_bytes || anchored_nodes_ > max_nodes) {
+      if (copied_bytes_ > max_alias_bytes || anchored_nodes_ > max_nodes)
         fail(mark, "anchors hold too much, expected at most 16 MB and 10,000 values");
-      }
       anchors_[anchor] = node;
     }
     if (open_.empty()) {

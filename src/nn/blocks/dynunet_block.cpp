@@ -1,7 +1,5 @@
 #include "nn/blocks/dynunet_block.h"
 
-#include <algorithm>
-
 #include <ATen/ATen.h>
 
 namespace cytra::nn {

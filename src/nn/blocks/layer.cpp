@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "nn/blocks/layers.h"
 
@@ -68,15 +66,15 @@ Sizes per_dimension(const Sizes& given, int64_t spatial_dims, const char* option
   const auto dims = static_cast<std::size_t>(spatial_dims);
   if ((given.size() != 1 && given.size() != dims) ||
       *std::min_element(given.begin(), given.end()) < 1) {
-    throw ConfigError(fmt::format(
-        "{} takes positive numbers, one or one for each of the {} dimensions", option, dims));
+    throw ConfigError(
+        "{} takes positive numbers, one or one for each of the {} dimensions", option, dims);
   }
   return given.size() == dims ? given : Sizes(dims, given[0]);
 }
 
 Sizes odd_per_dimension(const Sizes& given, int64_t spatial_dims, const char* option) {
   for (const int64_t side : given) {
-    if (side % 2 == 0) throw ConfigError(fmt::format("{} takes odd numbers, got {}", option, side));
+    if (side % 2 == 0) throw ConfigError("{} takes odd numbers, got {}", option, side);
   }
   return per_dimension(given, spatial_dims, option);
 }

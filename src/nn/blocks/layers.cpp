@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <torch/nn/init.h>
 
 #include "base/error.h"
@@ -91,19 +90,18 @@ Options layer_options(const config::Node& node,
     }
   }
   if (name.kind != Kind::string) {
-    throw ConfigError(
-        fmt::format("{}: expected {}: a name, [name, {{arguments}}] or {{name: ..., arguments}}",
-                    node.where(),
-                    what));
+    throw ConfigError("{}: expected {}: a name, [name, {{arguments}}] or {{name: ..., arguments}}",
+                      node.where(),
+                      what);
   }
   std::string kind = in_small_letters(name.string);
   if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-    throw ConfigError(fmt::format("{}: '{}' is not a known {}; expected one of {}.{}",
-                                  node.where(),
-                                  printable(name.string),
-                                  what,
-                                  join(kinds, ", "),
-                                  suggestion(kind, kinds)));
+    throw ConfigError("{}: '{}' is not a known {}; expected one of {}.{}",
+                      node.where(),
+                      printable(name.string),
+                      what,
+                      join(kinds, ", "),
+                      suggestion(kind, kinds));
   }
   auto options = config::parse<Options>(arguments);
   options.kind = std::move(kind);
@@ -135,8 +133,8 @@ NormOptions norm_options(const config::Node& node) {
 Norm::Norm(const NormOptions& options, int64_t channels) : options_(options) {
   if (options.kind.empty()) return;
   if (options.kind == "group" && channels % options.num_groups != 0) {
-    throw ConfigError(fmt::format(
-        "num_groups {} of the norm does not divide {} features", options.num_groups, channels));
+    throw ConfigError(
+        "num_groups {} of the norm does not divide {} features", options.num_groups, channels);
   }
   if (options.affine.value_or(options.kind != "instance")) {
     const Sizes shape = options.kind == "layer" ? options.normalized_shape : Sizes{channels};

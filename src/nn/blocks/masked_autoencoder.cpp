@@ -19,8 +19,7 @@ constexpr uint64_t kFixedMask = 16;  // seeds the mask of evaluation
 
 void expect_heads(const char* features_key, int64_t features, const char* key, int64_t heads) {
   if (features % heads == 0) return;
-  throw ConfigError(
-      fmt::format("{}={}: expected a multiple of {}={}", features_key, features, key, heads));
+  throw ConfigError("{}={}: expected a multiple of {}={}", features_key, features, key, heads);
 }
 
 at::Tensor run_block(const std::shared_ptr<TransformerBlock>& block,
@@ -103,11 +102,10 @@ void MaeOptions::check() {
     sides.push_back(num_patches ? (*num_patches)[d] * patch_size[d] : (*img_size)[d]);
     patches.push_back(sides[d] / patch_size[d]);
     if (sides[d] % patch_size[d] != 0 || (img_size && sides[d] != (*img_size)[d])) {
-      throw ConfigError(
-          fmt::format("img_size: {} is not num_patches times patch_size={}{}",
-                      (*img_size)[d],
-                      patch_size[d],
-                      num_patches ? fmt::format(" ({})", sides[d]) : ": choose a multiple of it"));
+      throw ConfigError("img_size: {} is not num_patches times patch_size={}{}",
+                        (*img_size)[d],
+                        patch_size[d],
+                        num_patches ? fmt::format(" ({})", sides[d]) : ": choose a multiple of it");
     }
   }
   img_size = sides;

@@ -45,13 +45,12 @@ ops::ChannelScale norm_at(const std::vector<std::shared_ptr<Layer>>& layers, std
 void SamDecoderOptions::check(int64_t features) const {
   if (features % 8 != 0 || features / 2 % decoder_num_heads != 0) {
     throw ConfigError(
-        fmt::format("Sam: out_chans={}: expected a multiple of 8 and of twice decoder_num_heads={}",
-                    features,
-                    decoder_num_heads));
+        "Sam: out_chans={}: expected a multiple of 8 and of twice decoder_num_heads={}",
+        features,
+        decoder_num_heads);
   }
   if (mask_in_chans % 4 != 0)
-    throw ConfigError(
-        fmt::format("Sam: mask_in_chans={}: expected a multiple of 4", mask_in_chans));
+    throw ConfigError("Sam: mask_in_chans={}: expected a multiple of 4", mask_in_chans);
 }
 
 SamPromptEncoder::SamPromptEncoder(int64_t features,

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "ops/tokens/tokens.h"
@@ -52,18 +51,16 @@ at::Tensor ChannelNorm::forward(const at::Tensor& x) {
 void SamEncoderOptions::check() const {
   const auto expect_multiple = [](const char* name, int64_t value, const char* of, int64_t part) {
     if (value % part != 0)
-      throw ConfigError(
-          fmt::format("Sam: {}={}: expected a multiple of {}={}", name, value, of, part));
+      throw ConfigError("Sam: {}={}: expected a multiple of {}={}", name, value, of, part);
   };
   expect_multiple("img_size", img_size, "patch_size", patch_size);
   expect_multiple("embed_dim", embed_dim, "num_heads", num_heads);
   for (const int64_t block : global_attn_indexes) {
     if (block >= depth)
-      throw ConfigError(
-          fmt::format("Sam: global_attn_indexes: {}, expected blocks from 0 to {} (depth={})",
-                      block,
-                      depth - 1,
-                      depth));
+      throw ConfigError("Sam: global_attn_indexes: {}, expected blocks from 0 to {} (depth={})",
+                        block,
+                        depth - 1,
+                        depth);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <torch/nn/init.h>
 
 #include "base/error.h"
@@ -18,8 +17,8 @@ namespace {
 at::Tensor sincos_positions(const Sizes& grid, int64_t features) {
   const auto dims = static_cast<int64_t>(grid.size());
   if (features % (2 * dims) != 0) {
-    throw ConfigError(fmt::format(
-        "hidden_size={}: pos_embed_type=sincos needs a multiple of {}", features, 2 * dims));
+    throw ConfigError(
+        "hidden_size={}: pos_embed_type=sincos needs a multiple of {}", features, 2 * dims);
   }
   const int64_t count = features / (2 * dims);
   const at::Tensor omega = at::pow(10000.0, -at::arange(count, at::kFloat) / count);
@@ -55,7 +54,7 @@ void VitOptions::check() {
   img_size = per_dimension(img_size, spatial_dims, "img_size");
   if (hidden_size % num_heads != 0) {
     throw ConfigError(
-        fmt::format("hidden_size={}: expected a multiple of num_heads={}", hidden_size, num_heads));
+        "hidden_size={}: expected a multiple of num_heads={}", hidden_size, num_heads);
   }
 }
 

@@ -1,7 +1,5 @@
 #include "nn/exported/compiler.h"
 
-#include <algorithm>
-
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,10 +14,10 @@ namespace cytra::nn {
 namespace {
 
 [[noreturn]] void refuse_exported_call(const io::ExportedCall& call, const std::string& what) {
-  throw DataError(fmt::format("{}{}: {}",
-                              printable(call.target),
-                              call.place.empty() ? "" : " in " + printable(call.place),
-                              what));
+  throw DataError("{}{}: {}",
+                  printable(call.target),
+                  call.place.empty() ? "" : " in " + printable(call.place),
+                  what);
 }
 
 /// Throws: DataError for a number where a form of ours reads a tensor.
@@ -29,7 +27,7 @@ void expect_operands(const OperatorCall& op) {
     const ArgumentSource& source = op.argument(name);
     const bool is_none = !source.is_list && !source.is_device && source.constant.isNone();
     if (source.value < 0 && !is_none)
-      throw DataError(fmt::format("its argument '{}' is no tensor of the graph", name));
+      throw DataError("its argument '{}' is no tensor of the graph", name);
   }
 }
 
@@ -54,14 +52,14 @@ void ExportedCompiler::compile() {
 int ExportedCompiler::number_of(const std::string& name) const {
   const auto found = numbers_.find(name);
   if (found == numbers_.end())
-    throw DataError(fmt::format("the value '{}' is used before it is made", printable(name)));
+    throw DataError("the value '{}' is used before it is made", printable(name));
   return found->second;
 }
 
 int ExportedCompiler::new_number(const std::string& name) {
   const auto number = static_cast<int>(to_.initial_.size());
   if (!name.empty() && !numbers_.emplace(name, number).second)
-    throw DataError(fmt::format("the value '{}' is made twice", printable(name)));
+    throw DataError("the value '{}' is made twice", printable(name));
   to_.initial_.emplace_back();
   values_.emplace_back();
   return number;
@@ -77,7 +75,7 @@ void ExportedCompiler::add_input(const Input& input) {
   const auto same = named_.find(name);
   if (same != named_.end()) {  // a tensor that modules share
     if (!numbers_.emplace(input.value, same->second).second)
-      throw DataError(fmt::format("the value '{}' is made twice", printable(input.value)));
+      throw DataError("the value '{}' is made twice", printable(input.value));
     return;
   }
   const int number = new_number(input.value);
@@ -127,10 +125,10 @@ void ExportedCompiler::expect_all_inputs_read() const {
   for (std::size_t i = 0; i < to_.inputs_.size(); ++i) {
     if (!value(to_.inputs_[i]).readers.empty()) continue;
     throw DataError(
-        fmt::format("forward() does not use its tensor {} of {}; where one tensor is the example "
-                    "of several, torch.export takes them for one",
-                    i + 1,
-                    to_.inputs_.size()));
+        "forward() does not use its tensor {} of {}; where one tensor is the example of several, "
+        "torch.export takes them for one",
+        i + 1,
+        to_.inputs_.size());
   }
 }
 
@@ -212,8 +210,7 @@ at::Tensor ExportedCompiler::values_of(const Tensor& tensor) const {
   at::Tensor values = tensor_(tensor.name);
   if (!values.defined() && !tensor.saved_as.empty())
     values = tensor_(kGraphModule + tensor.saved_as);
-  if (!values.defined())
-    throw DataError(fmt::format("the file has no tensor '{}'", printable(tensor.name)));
+  if (!values.defined()) throw DataError("the file has no tensor '{}'", printable(tensor.name));
   return values;
 }
 
@@ -238,7 +235,7 @@ at::Tensor ExportedCompiler::register_tensor(const Tensor& tensor) {
   const std::string last = tensor.name.substr(tensor.name.rfind('.') + 1);
   if (last.empty() || parent.named_parameters(false).contains(last) ||
       parent.named_buffers(false).contains(last))
-    throw DataError(fmt::format("two tensors have the name '{}'", printable(tensor.name)));
+    throw DataError("two tensors have the name '{}'", printable(tensor.name));
   if (tensor.kind == Input::Kind::parameter && values.is_floating_point())
     return parent.register_parameter(last, values);
   return parent.register_buffer(last, values);
@@ -280,8 +277,7 @@ void ExportedCompiler::say_what_stays() {
   }
   if (with_mode > 0 && !is_of_training_mode_)
     to_.remarks_.emplace_back(
-        "it was exported in evaluation mode: what its Python does in training alone is not in "
-        "the "
+        "it was exported in evaluation mode: what its Python does in training alone is not in the "
         "file; dropouts and batch norms that are there train");
   if (frozen > 0)
     to_.remarks_.push_back(fmt::format("{} batch norms are frozen in the file", frozen));

@@ -27,11 +27,10 @@ void expect_shape(const io::ExportedShape& shape,
   std::vector<std::string> sides;
   for (const io::ExportedSide& side : shape.sides)
     sides.push_back(side.fixed ? std::to_string(*side.fixed) : "any");
-  throw DataError(
-      fmt::format("the shape of its {} is ({}), got ({}); export it with dynamic shapes",
+  throw DataError("the shape of its {} is ({}), got ({}); export it with dynamic shapes",
                   name,
                   join(sides, ","),
-                  fmt::join(input.sizes(), ",")));
+                  fmt::join(input.sizes(), ","));
 }
 
 }  // namespace
@@ -43,11 +42,10 @@ struct ExportedFunction::Impl {
     naming_file(path, [&] {
       shapes = input_shapes(file.graph);
       if (shapes.size() < least || shapes.size() > names.size()) {
-        throw DataError(
-            fmt::format("forward() takes {} tensors, expected {}{}",
+        throw DataError("forward() takes {} tensors, expected {}{}",
                         shapes.size(),
                         join(names, ", "),
-                        least < names.size() ? fmt::format(", or the first {}", least) : ""));
+                        least < names.size() ? fmt::format(", or the first {}", least) : "");
       }
       steps = std::make_unique<ExportedSteps>(
           file.graph, root, [&](const std::string& name) { return file.tensor(name); });

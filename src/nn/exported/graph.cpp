@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "device/error.h"
@@ -39,8 +38,7 @@ void ExportedSteps::run_steps(std::size_t begin,
       throw;                                 // ours
     } catch (const std::exception& error) {  // torch's, or oneDNN's
       if (device::is_out_of_memory(error)) throw;
-      throw DataError(
-          fmt::format("{} does not take its inputs of this image: {}", step.name, brief(error)));
+      throw DataError("{} does not take its inputs of this image: {}", step.name, brief(error));
     }
     for (const int number : step.last) values[static_cast<std::size_t>(number)] = c10::IValue();
   }

@@ -1,7 +1,6 @@
 #pragma once
 // A network of torch.export that runs here. Include only from .cpp files of nn, as nn/model.h.
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>

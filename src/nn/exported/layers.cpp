@@ -10,7 +10,6 @@
 #include "nn/dropout.h"
 #include "nn/exported/compiler.h"
 #include "nn/exported/modes.h"
-#include "nn/weights.h"
 #include "ops/conv/conv.h"
 
 namespace cytra::nn {

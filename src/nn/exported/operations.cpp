@@ -1,9 +1,7 @@
 // Part of nn/exported/compiler.h: functions of numbers, noise, activations, and what is called as
 // it is.
-#include <algorithm>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -21,8 +19,7 @@ void store(torch::jit::Stack& stack, bool is_list, const std::vector<int>& write
       throw DataError("it gives no list of tensors");
     const std::vector<at::Tensor> tensors = stack[0].toTensorVector();
     if (tensors.size() != writes.size())
-      throw DataError(
-          fmt::format("it gives {} tensors, expected {}", tensors.size(), writes.size()));
+      throw DataError("it gives {} tensors, expected {}", tensors.size(), writes.size());
     for (std::size_t i = 0; i < writes.size(); ++i)
       if (writes[i] >= 0) values[static_cast<std::size_t>(writes[i])] = tensors[i];
     return;
@@ -48,8 +45,7 @@ void ExportedCompiler::add_symbol(const Call& call) {
   if (call.writes.size() != 1 || call.writes[0] < 0) throw DataError("it gives no number");
   const SymbolFunction& function = *find_symbol_function(call.source->target);
   if (sources.size() != function.inputs)
-    throw DataError(
-        fmt::format("it is given {} numbers, expected {}", sources.size(), function.inputs));
+    throw DataError("it is given {} numbers, expected {}", sources.size(), function.inputs);
   push(call, [sources, &function, to = call.writes[0]](Values& values, c10::Device) {
     Values inputs;
     for (const ArgumentSource& source : sources)

@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/ScalarOps.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -24,24 +23,21 @@ c10::OperatorHandle find_operator(const std::string& target) {
   constexpr std::string_view kPrefix = "torch.ops.";
   const std::string path = starts_with(target, kPrefix) ? target.substr(kPrefix.size()) : "";
   if (starts_with(path, "higher_order."))
-    throw DataError(
-        fmt::format("{} (control flow in forward()) is not supported", printable(target)));
+    throw DataError("{} (control flow in forward()) is not supported", printable(target));
   const std::size_t first = path.find('.'), last = path.rfind('.');
   if (first == std::string::npos || first == last)
-    throw DataError(fmt::format("{} is no operator that a network may call", printable(target)));
+    throw DataError("{} is no operator that a network may call", printable(target));
   const std::string library = path.substr(0, first);
   const std::string name = path.substr(first + 1, last - first - 1);
   const std::string overload = path.substr(last + 1);
   if (starts_with(name, "as_strided"))
-    throw DataError(fmt::format("{} depends on how tensors lie in memory, which differs here",
-                                printable(target)));
+    throw DataError("{} depends on how tensors lie in memory, which differs here",
+                    printable(target));
   if (library != "aten" || !is_allowed_operator(library, name))
-    throw DataError(
-        fmt::format("the operator {} is not one that a network may call", printable(target)));
+    throw DataError("the operator {} is not one that a network may call", printable(target));
   const auto handle = c10::Dispatcher::singleton().findSchema(
       {library + "::" + name, overload == "default" ? "" : overload});
-  if (!handle)
-    throw DataError(fmt::format("the operator {} is not in this PyTorch", printable(target)));
+  if (!handle) throw DataError("the operator {} is not in this PyTorch", printable(target));
   return *handle;
 }
 
@@ -97,8 +93,7 @@ bool fits(const c10::Type& type, const c10::IValue& value) {
 }
 
 [[noreturn]] void throw_unfit(const c10::Argument& argument) {
-  throw DataError(
-      fmt::format("its argument '{}' is no {}", argument.name(), argument.type()->repr_str()));
+  throw DataError("its argument '{}' is no {}", argument.name(), argument.type()->repr_str());
 }
 
 /// A list of values, which must fit the type of its elements.
@@ -171,8 +166,7 @@ ArgumentSource source_of(const Argument& argument, const Numbers& number_of) {
         source.items.push_back(source_of(item, number_of));
       break;
     case Kind::other:
-      throw DataError(
-          fmt::format("an argument of the kind {} is not supported", printable(argument.text)));
+      throw DataError("an argument of the kind {} is not supported", printable(argument.text));
   }
   return source;
 }
@@ -242,8 +236,7 @@ void expect_moderate(const std::string& op,
       if (!(std::abs(factor) <= 1024)) values = kMostValues + 1;
   }
   if (values > kMostValues)
-    throw DataError(
-        fmt::format("it makes a tensor of more than {} values ({})", kMostValues, argument.name()));
+    throw DataError("it makes a tensor of more than {} values ({})", kMostValues, argument.name());
 }
 
 }  // namespace
@@ -261,8 +254,7 @@ OperatorCall::OperatorCall(const io::ExportedCall& call, const Numbers& number_o
   arguments_.resize(schema.arguments().size());
   for (const Argument& input : call.inputs) {
     const std::size_t index = index_of(input.parameter);
-    if (is_given[index])
-      throw DataError(fmt::format("{} is given '{}' twice", call.target, input.parameter));
+    if (is_given[index]) throw DataError("{} is given '{}' twice", call.target, input.parameter);
     is_given[index] = true;
     arguments_[index] = source_of(input, number_of);
   }
@@ -271,7 +263,7 @@ OperatorCall::OperatorCall(const io::ExportedCall& call, const Numbers& number_o
     if (!is_given[i]) {
       const bool is_optional = argument.type()->kind() == c10::TypeKind::OptionalType;
       if (!argument.default_value() && !is_optional)
-        throw DataError(fmt::format("{} lacks its argument '{}'", name(), argument.name()));
+        throw DataError("{} lacks its argument '{}'", name(), argument.name());
       if (argument.default_value()) arguments_[i].constant = *argument.default_value();
     } else if (arguments_[i].is_constant() && !arguments_[i].is_device) {
       arguments_[i].constant = value_as(argument, arguments_[i], {}, at::kCPU);
@@ -295,7 +287,7 @@ std::size_t OperatorCall::index_of(const std::string& parameter) const {
   const auto& arguments = handle_.schema().arguments();
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].name() == parameter) return i;
-  throw DataError(fmt::format("{} has no argument '{}'", name(), printable(parameter)));
+  throw DataError("{} has no argument '{}'", name(), printable(parameter));
 }
 
 bool OperatorCall::changes_first() const {
@@ -380,7 +372,7 @@ void OperatorCall::run(const Values& values, c10::Device device, torch::jit::Sta
 void OperatorCall::become(const std::string& name) {
   const auto other = c10::Dispatcher::singleton().findSchema({name, overload()});
   if (!other || other->schema().arguments().size() != arguments_.size())
-    throw DataError(fmt::format("{} has no form that changes nothing in place", this->name()));
+    throw DataError("{} has no form that changes nothing in place", this->name());
   handle_ = *other;
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -22,12 +20,12 @@ std::size_t result_called(const std::string& path,
                           const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (output == names[i] || output == std::to_string(i)) return i;
-  throw ConfigError(fmt::format("model.{}: {} has no result '{}', expected one of {}.{}",
-                                key,
-                                path,
-                                printable(output),
-                                join(names, ", "),
-                                suggestion(output, names)));
+  throw ConfigError("model.{}: {} has no result '{}', expected one of {}.{}",
+                    key,
+                    path,
+                    printable(output),
+                    join(names, ", "),
+                    suggestion(output, names));
 }
 
 void expect_as_given(const std::string& path,
@@ -35,19 +33,19 @@ void expect_as_given(const std::string& path,
                      std::optional<int64_t> given,
                      int64_t own) {
   if (!given || *given == own) return;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "model.{}: {}, but the network of {} has {}; set it to {}, or export another network",
       key,
       *given,
       path,
       own,
-      own));
+      own);
 }
 
 std::vector<int64_t> checked_divisor(const std::vector<int64_t>& given, int64_t spatial_dims) {
   if (static_cast<int64_t>(given.size()) != spatial_dims ||
       *std::min_element(given.begin(), given.end()) < 1)
-    throw ConfigError(fmt::format("model.divisor: expected {} numbers from 1", spatial_dims));
+    throw ConfigError("model.divisor: expected {} numbers from 1", spatial_dims);
   return given;
 }
 

@@ -35,8 +35,7 @@ struct ExportedOptions : ModelOptions {
       config::required);
     v("output",
       output,
-      "the result that is trained and predicted: its key or number; null: the "
-      "first");
+      "the result that is trained and predicted: its key or number; null: the first");
     v("deep_supervision",
       deep_supervision,
       "the other results are coarser ones for the same target, which training compares, too");

@@ -52,9 +52,8 @@ struct ResBlocksHead final : OutputHead {
     block.dropout = options.dropout;
     block.residual = true;
     std::vector<std::shared_ptr<Layer>> blocks;
-    for (int64_t i = 0; i < options.n_convs; ++i) {
+    for (int64_t i = 0; i < options.n_convs; ++i)
       blocks.push_back(std::make_shared<UnetBlock>(options.dense ? (i + 1) * in : in, in, block));
-    }
     int64_t features = in;
     if (options.dense) {
       blocks = {std::make_shared<DenseLayers>(blocks)};

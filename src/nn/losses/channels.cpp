@@ -80,10 +80,10 @@ at::Tensor truth_of(const at::Tensor& target, const at::Tensor& logits, bool is_
     truth = target.eq(at::arange(classes, target.options()).view(shape));
   }
   if (truth.sizes() != logits.sizes()) {
-    throw DataError(fmt::format(
+    throw DataError(
         "loss: target ({}) does not fit the logits ({}); for class numbers set to_onehot_y=true",
         fmt::join(target.sizes(), ","),
-        fmt::join(logits.sizes(), ",")));
+        fmt::join(logits.sizes(), ","));
   }
   return truth.to(logits.scalar_type());
 }
@@ -93,11 +93,11 @@ at::Tensor per_channel(const std::vector<double>& numbers,
                        const char* key) {
   const int64_t count = static_cast<int64_t>(numbers.size());
   if (count != 1 && count != values.size(1)) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "loss.{}: {} numbers, expected one, or one for each of the {} channels that count",
         key,
         count,
-        values.size(1)));
+        values.size(1));
   }
   std::vector<int64_t> shape(static_cast<std::size_t>(values.dim()) - 1, 1);
   shape[0] = count;

@@ -1,7 +1,6 @@
 // DeepSupervisionLoss: a loss at every output of a network, the finest first. Arguments and values
 // of monai.losses.DeepSupervisionLoss. (Without it the weights are nnU-Net's: Loss::of_levels.)
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/ATen.h>
 

@@ -43,8 +43,8 @@ class ExportedLoss final : public Loss {
       inputs.push_back(mask.defined() ? mask : at::ones_like(logits.narrow(1, 0, 1)));
     const at::Tensor loss = function_(inputs);
     if (loss.numel() == 1) return loss.reshape({});
-    throw DataError(fmt::format(
-        "{}: forward() gives ({}), expected one number", path_, fmt::join(loss.sizes(), ",")));
+    throw DataError(
+        "{}: forward() gives ({}), expected one number", path_, fmt::join(loss.sizes(), ","));
   }
 
  private:

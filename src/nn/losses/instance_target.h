@@ -1,6 +1,5 @@
 #pragma once
 // What the losses of instances share.
-#include <string>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -16,10 +15,10 @@ inline void expect_instance_target(const char* loss,
                                    const at::Tensor& logits,
                                    const at::Tensor& target) {
   if (target.sizes() == logits.sizes()) return;
-  throw DataError(fmt::format("{}: a target of ({}), the model gives ({}); InstanceTask makes it",
-                              loss,
-                              fmt::join(target.sizes(), ","),
-                              fmt::join(logits.sizes(), ",")));
+  throw DataError("{}: a target of ({}), the model gives ({}); InstanceTask makes it",
+                  loss,
+                  fmt::join(target.sizes(), ","),
+                  fmt::join(logits.sizes(), ","));
 }
 
 /// 1 where voxels count, (N,1,...): `mask` allows it, and the target's probability is not -1, which

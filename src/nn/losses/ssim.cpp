@@ -4,7 +4,6 @@
 #include "ops/ssim.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -39,8 +38,8 @@ struct SSIMLoss : ReducedOptions, ops::SsimOptions {
     for (std::size_t d = 0; d < window.size(); ++d) {
       const int64_t extent = prediction.size(static_cast<int64_t>(d) + 2);
       if (window[d] > extent) {
-        throw ConfigError(fmt::format(
-            "SSIMLoss.win_size: {} voxels, the image has {}: choose less", window[d], extent));
+        throw ConfigError(
+            "SSIMLoss.win_size: {} voxels, the image has {}: choose less", window[d], extent);
       }
     }
     const at::Tensor similarity = ops::ssim(prediction,

@@ -1,9 +1,7 @@
 // WeightedLoss: a weighted sum of losses by name. With two terms and nnU-Net's weights it equals
 // nnunetv2.training.loss.compound_losses.
-#include <map>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -26,14 +24,13 @@ class WeightedLoss final : public Loss {
       if (losses.map.empty()) throw ConfigError("losses: expected at least one, as {dice: {...}}");
       for (const auto& [name, weight] : weights.map) {
         if (losses.find_direct(name) == nullptr)
-          throw ConfigError(fmt::format("weights.{}: there is no loss of that name", name));
+          throw ConfigError("weights.{}: there is no loss of that name", name);
         if (!(weight.as<double>() >= 0))
-          throw ConfigError(fmt::format("weights.{}: expected a number of at least 0", name));
+          throw ConfigError("weights.{}: expected a number of at least 0", name);
       }
       for (const auto& [name, loss] : losses.map) {
         if (!loss.is_null() && config::components_of(kKind).name_of(loss) == "DeepSupervisionLoss")
-          throw ConfigError(
-              fmt::format("losses.{}: put DeepSupervisionLoss around this one", name));
+          throw ConfigError("losses.{}: put DeepSupervisionLoss around this one", name);
       }
     }
   };

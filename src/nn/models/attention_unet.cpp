@@ -2,7 +2,6 @@
 // Architecture, arguments and parameter names follow monai.networks.nets.AttentionUnet;
 // arXiv:1804.03999.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -91,11 +90,11 @@ class AttentionUnet final : public ImageModel {
     void check() {
       if (strides.empty() && !channels.empty()) strides.assign(channels.size() - 1, {2});
       if (channels.size() < 2 || strides.size() + 1 < channels.size()) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "AttentionUnet: channels need two levels or more, and strides one entry less; got {} "
             "and {}",
             channels.size(),
-            strides.size()));
+            strides.size());
       }
       strides.resize(channels.size() - 1);
       for (Sizes& stride : strides)

@@ -46,9 +46,9 @@ class BasicUNet final : public ImageModel {
     }
     void check() const {
       if (features.size() != 6) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "BasicUNet: features need six numbers: five levels and the last convolution's; got {}",
-            features.size()));
+            features.size());
       }
     }
   };

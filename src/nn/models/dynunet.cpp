@@ -76,14 +76,13 @@ class DynUNet final : public ImageModel, public NnunetModel {
       }
       if (levels < 2 || kernel_size.size() != levels || filters->size() < levels ||
           upsample_kernel_size.size() != levels - 1) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "DynUNet: filters, kernel_size and strides need one entry per level (>= 2), "
-            "upsample_kernel_size one less; "
-            "got {}, {}, {} and {}",
+            "upsample_kernel_size one less; got {}, {}, {} and {}",
             filters->size(),
             kernel_size.size(),
             strides.size(),
-            upsample_kernel_size.size()));
+            upsample_kernel_size.size());
       }
       for (auto* entries : {&kernel_size, &strides, &upsample_kernel_size}) {
         for (Sizes& entry : *entries) {
@@ -99,8 +98,8 @@ class DynUNet final : public ImageModel, public NnunetModel {
         }
       }
       if (deep_supervision && deep_supr_num > static_cast<int64_t>(levels) - 2) {
-        throw ConfigError(
-            fmt::format("DynUNet: deep_supr_num must be less than the {} upsamplings", levels - 1));
+        throw ConfigError("DynUNet: deep_supr_num must be less than the {} upsamplings",
+                          levels - 1);
       }
     }
   };
@@ -175,11 +174,10 @@ class DynUNet final : public ImageModel, public NnunetModel {
         const int64_t kernel = options_.kernel_size[level][d], stride = options_.strides[level][d];
         if (kernel % 2 == 0 || (kernel - stride + 1) / 2 != (kernel - 1) / 2) {
           throw ConfigError(
-              fmt::format("format=nnunet: a kernel of {} with a stride of {}, which nnU-Net pads "
-                          "otherwise; expected kernels of 3 with strides of 1 and 2, of 1 or 5 "
-                          "likewise",
-                          kernel,
-                          stride));
+              "format=nnunet: a kernel of {} with a stride of {}, which nnU-Net pads otherwise; "
+              "expected kernels of 3 with strides of 1 and 2, of 1 or 5 likewise",
+              kernel,
+              stride);
         }
         if (level + 1 < levels)
           plan.kernels[level][d] = std::max(kernel, options_.kernel_size[level + 1][d]);

@@ -148,7 +148,7 @@ class ExportedModel final : public Model {
     }
     train();
     if (!(difference <= kReferenceTolerance * largest)) {
-      throw DataError(fmt::format(
+      throw DataError(
           "its outputs differ from Python's by {:.2g} of {:.2g} for the image that it was checked "
           "with: {}",
           difference,
@@ -158,7 +158,7 @@ class ExportedModel final : public Model {
               : fmt::format("forward() seems to draw random numbers in evaluation, too ({}); write "
                             "F.dropout(x, p, self.training), export it again, and sample by "
                             "tta.dropout_samples, or please report it",
-                            fmt::join(steps_->random_parts(), ", "))));
+                            fmt::join(steps_->random_parts(), ", ")));
     }
     log::debug("{}: outputs equal Python's to {:.1g} of {:.2g}", path_, difference, largest);
   }
@@ -166,14 +166,14 @@ class ExportedModel final : public Model {
   void read_image(const io::ExportedGraph& graph) {
     const std::vector<io::ExportedShape> shapes = input_shapes(graph);
     if (shapes.size() != 1)
-      throw DataError(fmt::format("forward() takes {} tensors, expected one image", shapes.size()));
+      throw DataError("forward() takes {} tensors, expected one image", shapes.size());
     const io::ExportedShape* const image = &shapes[0];
     spatial_dims_ = static_cast<int64_t>(image->sides.size()) - 2;
     if ((spatial_dims_ != 2 && spatial_dims_ != 3) || !image->sides[1].fixed) {
-      throw DataError(fmt::format(
+      throw DataError(
           "forward() takes a tensor of {} dimensions, expected an image (N,C,H,W) or (N,C,D,H,W) "
           "of a given number of channels",
-          image->sides.size()));
+          image->sides.size());
     }
     in_channels_ = *image->sides[1].fixed;
     is_double_ = image->dtype == "F64";
@@ -264,17 +264,16 @@ class ExportedModel final : public Model {
         shape->sides[1].fixed)
       return *shape->sides[1].fixed;
     throw DataError(
-        fmt::format("forward() gives a tensor of {} dimensions, expected logits (N,K,{}) of the "
-                    "image's sides",
-                    shape == nullptr ? 0 : shape->sides.size(),
-                    spatial_dims_ == 2 ? "H,W" : "D,H,W"));
+        "forward() gives a tensor of {} dimensions, expected logits (N,K,{}) of the image's sides",
+        shape == nullptr ? 0 : shape->sides.size(),
+        spatial_dims_ == 2 ? "H,W" : "D,H,W");
   }
   void expect_sides_of(const at::Tensor& image, const at::Tensor& result) const {
     if (result.sizes().slice(2) == image.sizes().slice(2)) return;
-    throw DataError(fmt::format("{}: forward() gives ({}) for an image of ({}), expected its sides",
-                                path_,
-                                fmt::join(result.sizes(), ","),
-                                fmt::join(image.sizes(), ",")));
+    throw DataError("{}: forward() gives ({}) for an image of ({}), expected its sides",
+                    path_,
+                    fmt::join(result.sizes(), ","),
+                    fmt::join(image.sizes(), ","));
   }
 
   /// All results, in forward()'s order.
@@ -314,33 +313,32 @@ class ExportedModel final : public Model {
       const int64_t side = image.size(static_cast<int64_t>(d));
       if (d == 0 && batch_ && side != *batch_) {
         throw DataError(
-            fmt::format("{}: it was exported for batches of exactly {}, got {}; export it with a "
-                        "dynamic batch: "
-                        "torch.export.export(net, (x,), dynamic_shapes=({{0: Dim.DYNAMIC, ...}},))",
-                        path_,
-                        *batch_,
-                        side));
+            "{}: it was exported for batches of exactly {}, got {}; export it with a dynamic "
+            "batch: torch.export.export(net, (x,), dynamic_shapes=({{0: Dim.DYNAMIC, ...}},))",
+            path_,
+            *batch_,
+            side);
       }
       // torch sees a batch or side of 1 as another graph; those that have no such case run.
       const bool is_one_of_two = ranges_[d].least == 2 && side == 1 && d == 0;
       if ((ranges_[d].least && side < *ranges_[d].least && !is_one_of_two) ||
           (ranges_[d].most && side > *ranges_[d].most)) {
-        throw DataError(fmt::format(
+        throw DataError(
             "{}: dimension {} of its images is {}, got {}",
             path_,
             d,
             ranges_[d].most
                 ? fmt::format("from {} to {}", ranges_[d].least.value_or(0), *ranges_[d].most)
                 : fmt::format("{} or more", *ranges_[d].least),
-            side));
+            side);
       }
     }
     for (const std::string& guard : guards_) {
       if (holds(guard, image.sizes().vec())) continue;
-      throw DataError(fmt::format("{}: an image of ({}) breaks a condition of the network: {}",
-                                  path_,
-                                  fmt::join(image.sizes(), ","),
-                                  printable(guard, 300)));
+      throw DataError("{}: an image of ({}) breaks a condition of the network: {}",
+                      path_,
+                      fmt::join(image.sizes(), ","),
+                      printable(guard, 300));
     }
   }
   /// The type that the weights take: a file in float64 is one of float64.

@@ -80,8 +80,7 @@ class FCOS final : public DetectionModel {
     void check() const {
       if (filters.size() < 2) throw ConfigError("FCOS: filters need two levels or more");
       if (width % kFcosGroups != 0)
-        throw ConfigError(
-            fmt::format("FCOS: width={}, expected a multiple of {}", width, kFcosGroups));
+        throw ConfigError("FCOS: width={}, expected a multiple of {}", width, kFcosGroups);
     }
   };
 

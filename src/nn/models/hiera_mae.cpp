@@ -124,33 +124,30 @@ class HieraMAE final : public Model {
           throw ConfigError("HieraMAE: architecture: self_attention is the last stage's");
         for (std::size_t d = 0; d < merged.size(); ++d) merged[d] *= stage.q_stride[d];
         if ((emb_dim << s) % stage.num_heads != 0) {
-          throw ConfigError(
-              fmt::format("HieraMAE: architecture: {} features are no multiple of "
-                          "num_heads={}",
-                          emb_dim << s,
-                          stage.num_heads));
+          throw ConfigError("HieraMAE: architecture: {} features are no multiple of num_heads={}",
+                            emb_dim << s,
+                            stage.num_heads);
         }
       }
       for (std::size_t d = 0; d < merged.size(); ++d) {
         const int64_t patches = (*num_patches)[d];
         if (patches % num_mask_units[d] != 0 || patches / num_mask_units[d] % merged[d] != 0) {
           throw ConfigError(
-              fmt::format("HieraMAE: num_mask_units={}: {} patches do not make whole units that "
-                          "q_stride ({} in "
-                          "all) divides",
-                          num_mask_units[d],
-                          patches,
-                          merged[d]));
+              "HieraMAE: num_mask_units={}: {} patches do not make whole units that q_stride ({} "
+              "in all) divides",
+              num_mask_units[d],
+              patches,
+              merged[d]);
         }
       }
       const int64_t units = product(num_mask_units);
       const int64_t visible = UnitMask::draw(1, units, mask_ratio, false, at::kCPU).visible;
       if (visible < 1 || visible == units) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "mask_ratio={}: {} of {} mask units are visible, expected at least one of each",
             mask_ratio,
             visible,
-            units));
+            units);
       }
     }
   };

@@ -82,9 +82,9 @@ void load_encoder_of(torch::nn::Module& module, const std::string& path) {
     }
   } catch (const DataError& error) {
     throw DataError(
-        fmt::format("model.encoder_ckpt: {}; model.backbone must be the network that it was "
-                    "trained as, with its options",
-                    error.what()));
+        "model.encoder_ckpt: {}; model.backbone must be the network that it was trained as, with "
+        "its options",
+        error.what());
   }
 }
 
@@ -192,10 +192,10 @@ class ImageClassifier final : public Classifier {
     }
     std::vector<std::string> known{"mae", "seg_vit", "vit without classification"};
     for (const auto& [one, pattern] : encoder_names()) known.push_back(one);
-    throw ConfigError(fmt::format("{}: no encoder of {} is known; expected {}",
-                                  backbone.where(),
-                                  type,
-                                  fmt::join(known, ", ")));
+    throw ConfigError("{}: no encoder of {} is known; expected {}",
+                      backbone.where(),
+                      type,
+                      fmt::join(known, ", "));
   }
   /// Tokens are patches of an image, by default of `patch_size`.
   void take_grid(const config::Node& backbone, int64_t patch_size) {

@@ -1,7 +1,6 @@
 // MAE (arXiv:2111.06377): a transformer that sees some patches of an image and reconstructs the
 // others. Arguments, parameter names and outputs follow cyto_dl.nn.vits.MAE.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -36,11 +35,11 @@ class MAE final : public Model {
       const int64_t patches = product(*num_patches);
       const int64_t visible = UnitMask::draw(1, patches, mask_ratio, false, at::kCPU).visible;
       if (visible < 1 || visible + 1 >= patches) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "mask_ratio={}: {} of {} patches are visible, expected at least one of each",
             mask_ratio,
             visible,
-            patches));
+            patches);
       }
     }
   };

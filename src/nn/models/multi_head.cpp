@@ -1,6 +1,5 @@
 // MultiHead: a backbone whose features go to several heads, each an output of its own. Names of
 // parameters as in cyto_dl.models.im2im.MultiTaskIm2Im: `backbone`, `task_heads`.
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "nn/call.h"
@@ -69,8 +68,8 @@ class MultiHead final : public Model {
     if (given == nullptr || given->is_null()) {
       head.set(key, config::Node::make_integer(value));
     } else if (given->as<int64_t>() != value) {
-      throw ConfigError(fmt::format(
-          "{}: {}, but the backbone has {}", given->where(), given->as<int64_t>(), value));
+      throw ConfigError(
+          "{}: {}, but the backbone has {}", given->where(), given->as<int64_t>(), value);
     }
   }
 

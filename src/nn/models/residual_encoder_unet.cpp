@@ -172,29 +172,29 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
     static void spread(std::vector<T>& values, std::size_t count, const char* option) {
       if (values.size() == 1) values.resize(count, T(values.front()));
       if (values.size() != count) {
-        throw ConfigError(fmt::format(
-            "{}: {} needs one entry, or {}; got {}", kName, option, count, values.size()));
+        throw ConfigError(
+            "{}: {} needs one entry, or {}; got {}", kName, option, count, values.size());
       }
     }
     static void expect_up_to(int64_t most, const Sizes& values, const char* option) {
       for (const int64_t value : values)
         if (value < 1 || value > most)
           throw ConfigError(
-              fmt::format("{}: {}: {}, expected numbers from 1 to {}", kName, option, value, most));
+              "{}: {}: {}, expected numbers from 1 to {}", kName, option, value, most);
     }
     void take_plans() {
       const config::Node found = nnunet_model(
           nnunet_configuration(config::load_yaml(*plans), *plans, configuration), *plans);
       if (const auto name = found.get<std::string>("_target_"); name != kName) {
-        throw ConfigError(fmt::format("{}: '{}' is a {}; set model._target_ to it, not {}",
-                                      *plans,
-                                      configuration,
-                                      printable(name),
-                                      kName));
+        throw ConfigError("{}: '{}' is a {}; set model._target_ to it, not {}",
+                          *plans,
+                          configuration,
+                          printable(name),
+                          kName);
       }
       if (const auto dims = found.get<int64_t>("spatial_dims"); dims != spatial_dims) {
-        throw ConfigError(fmt::format(
-            "{}: '{}' is {}D, spatial_dims is {}", *plans, configuration, dims, spatial_dims));
+        throw ConfigError(
+            "{}: '{}' is {}D, spatial_dims is {}", *plans, configuration, dims, spatial_dims);
       }
       n_stages = found.get<int64_t>("n_stages");
       expect_up_to(20, {n_stages}, "n_stages");

@@ -1,7 +1,6 @@
 // Segment Anything with a Vision Transformer (arXiv:2304.02643). Parameter names and outputs are
 // those of segment_anything.modeling.Sam, arguments those of its parts; the defaults are vit_b's.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -40,10 +39,9 @@ class Sam final : public PromptableModel {
       SamDecoderOptions::check(out_chans);
       if (pixel_mean.size() != pixel_std.size() || (!pixel_mean.empty() && pixel_mean.size() != 3))
         throw ConfigError(
-            fmt::format("Sam: pixel_mean has {} numbers and pixel_std {}, expected 3 in both, or "
-                        "none in both",
-                        pixel_mean.size(),
-                        pixel_std.size()));
+            "Sam: pixel_mean has {} numbers and pixel_std {}, expected 3 in both, or none in both",
+            pixel_mean.size(),
+            pixel_std.size());
     }
   };
   explicit Sam(const Options& options)

@@ -71,9 +71,9 @@ class SegResNet final : public ImageModel {
     void check() const {
       if (blocks_up.size() + 1 != blocks_down.size()) {
         throw ConfigError(
-            fmt::format("SegResNet: blocks_up needs one entry less than blocks_down; got {} and {}",
-                        blocks_up.size(),
-                        blocks_down.size()));
+            "SegResNet: blocks_up needs one entry less than blocks_down; got {} and {}",
+            blocks_up.size(),
+            blocks_down.size());
       }
     }
   };

@@ -67,15 +67,15 @@ class SegResNetDS final : public ImageModel {
       if (!blocks_up) blocks_up = Sizes(blocks_down.size() - 1, 1);
       if (blocks_down.size() < 2 || blocks_up->size() + 1 != blocks_down.size()) {
         throw ConfigError(
-            fmt::format("SegResNetDS: blocks_down needs two levels or more, and blocks_up one "
-                        "entry less; got {} and {}",
-                        blocks_down.size(),
-                        blocks_up->size()));
+            "SegResNetDS: blocks_down needs two levels or more, and blocks_up one entry less; got "
+            "{} and {}",
+            blocks_down.size(),
+            blocks_up->size());
       }
       if (resolution && (static_cast<int64_t>(resolution->size()) != spatial_dims ||
                          *std::min_element(resolution->begin(), resolution->end()) <= 0)) {
-        throw ConfigError(fmt::format(
-            "SegResNetDS: resolution takes {} positive numbers, one per dimension", spatial_dims));
+        throw ConfigError("SegResNetDS: resolution takes {} positive numbers, one per dimension",
+                          spatial_dims);
       }
     }
     /// Strides from each level to the next: 2, but 1 in a direction whose pixels are still long.

@@ -103,19 +103,19 @@ class SegVit final : public Model {
       while (smallest >> (levels + 2) > 0) ++levels;
       if (levels == 0) throw ConfigError("Seg_ViT: patch_size: expected sides of 4 and more");
       if (n_intermediate_weights > 0 && n_intermediate_weights != levels + 1) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "Seg_ViT: n_intermediate_weights={}: patches of {} mean {} levels: expected that or -1",
             n_intermediate_weights,
             smallest,
-            levels + 1));
+            levels + 1);
       }
       const int64_t parts = int64_t{1} << (levels * spatial_dims);
       if (n_decoder_filters % parts != 0) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "Seg_ViT: n_decoder_filters={}: expected a multiple of {} for patches of {}",
             n_decoder_filters,
             parts,
-            smallest));
+            smallest);
       }
     }
   };
@@ -181,8 +181,8 @@ class SegVit final : public Model {
     const config::Node config = config::parse_yaml(text->second, path);
     const config::Node* heads = config.find("task.model.encoder_head");
     if (heads == nullptr || heads->as<int64_t>() == options_.encoder_head) return;
-    throw DataError(fmt::format(
-        "{}: encoder_head is {}, expected {}", path, heads->as<int64_t>(), options_.encoder_head));
+    throw DataError(
+        "{}: encoder_head is {}, expected {}", path, heads->as<int64_t>(), options_.encoder_head);
   }
   /// The encoder's weights of a checkpoint: ours, or CytoDL's. Sums of tokens begin anew. Throws:
   /// DataError that names the options which differ.
@@ -208,10 +208,10 @@ class SegVit final : public Model {
       }
     } catch (const DataError& error) {
       throw DataError(
-          fmt::format("model.encoder_ckpt: {}; spatial_dims, img_size, patch_size, emb_dim, "
-                      "encoder_layer, encoder_head, "
-                      "input_channels and context_pixels must be those that it was pretrained with",
-                      error.what()));
+          "model.encoder_ckpt: {}; spatial_dims, img_size, patch_size, emb_dim, encoder_layer, "
+          "encoder_head, input_channels and context_pixels must be those that it was pretrained "
+          "with",
+          error.what());
     }
   }
   Options options_;

@@ -68,12 +68,11 @@ class SwinUNETR final : public ImageModel {
       for (std::size_t s = 0; s < kStages; ++s) {
         if ((feature_size << s) % num_heads[s] != 0) {
           throw ConfigError(
-              fmt::format("SwinUNETR: feature_size={}: {} features of stage {} are no "
-                          "multiple of its {} heads",
-                          feature_size,
-                          feature_size << s,
-                          s + 1,
-                          num_heads[s]));
+              "SwinUNETR: feature_size={}: {} features of stage {} are no multiple of its {} heads",
+              feature_size,
+              feature_size << s,
+              s + 1,
+              num_heads[s]);
         }
       }
       gradient_checkpointing = gradient_checkpointing || use_checkpoint;

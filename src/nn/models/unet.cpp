@@ -80,10 +80,10 @@ class UNet final : public ImageModel {
     void check() {
       if (strides.empty() && !channels.empty()) strides.assign(channels.size() - 1, {2});
       if (channels.size() < 2 || strides.size() + 1 < channels.size()) {
-        throw ConfigError(fmt::format(
+        throw ConfigError(
             "UNet: channels need two levels or more, and strides one entry less; got {} and {}",
             channels.size(),
-            strides.size()));
+            strides.size());
       }
       if (strides.size() + 1 > channels.size()) {  // as MONAI
         log::warn("UNet: {} channels have {} strides between them; the last {} of {} are not used",

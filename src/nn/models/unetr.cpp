@@ -29,9 +29,8 @@ struct TokenUpsampling final : Layer {
     for (std::size_t i = 0; i < further; ++i) {
       const std::string name = fmt::format("blocks.{}", i);
       steps_.push_back(put(*this, has_blocks ? name + ".0" : name, up(out)));
-      if (has_blocks) {
+      if (has_blocks)
         steps_.push_back(put(*this, name + ".1", std::make_shared<UnetBlock>(out, out, options)));
-      }
     }
   }
   at::Tensor forward(const at::Tensor& tokens) override {
@@ -68,8 +67,7 @@ class UNETR final : public Model {
       VitOptions::check();
       for (const int64_t side : img_size) {
         if (side % kUnetrPatch != 0)
-          throw ConfigError(
-              fmt::format("UNETR: img_size: {} is no multiple of {}", side, kUnetrPatch));
+          throw ConfigError("UNETR: img_size: {} is no multiple of {}", side, kUnetrPatch);
       }
     }
   };

@@ -1,7 +1,6 @@
 // VNet: five levels of convolutions of side 5 with residuals. Architecture, arguments and parameter
 // names follow monai.networks.nets.VNet; arXiv:1606.04797.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -167,8 +166,7 @@ class VNet final : public ImageModel {
     }
     void check() const {
       if (kVNetFeatures % in_channels != 0)
-        throw ConfigError(
-            fmt::format("VNet: in_channels must divide {}, got {}", kVNetFeatures, in_channels));
+        throw ConfigError("VNet: in_channels must divide {}, got {}", kVNetFeatures, in_channels);
       if (dropout_prob_up.size() != 2 || !dropout_prob_up[1])
         throw ConfigError("VNet: dropout_prob_up takes two numbers");
     }

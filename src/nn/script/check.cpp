@@ -1,7 +1,6 @@
 #include "nn/script/check.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <set>
 
@@ -28,11 +27,11 @@ char lower_letter(char c) {
 [[noreturn]] void refuse_script(const std::string& path,
                                 const std::string& where,
                                 const std::string& what) {
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: {} {}, which models from others must not do (docs/security.md): it is not run",
       path,
       printable(where),
-      what));
+      what);
 }
 
 [[noreturn]] void refuse_call(const std::string& path,
@@ -228,8 +227,7 @@ class PickleCheck {
 
  private:
   [[noreturn]] void refuse_damage(const std::string& what) const {
-    throw DataError(
-        fmt::format("{}: TorchScript that can't be loaded: {} {}", path_, printable(file_), what));
+    throw DataError("{}: TorchScript that can't be loaded: {} {}", path_, printable(file_), what);
   }
   std::string_view take(std::size_t count) {
     if (count > bytes_.size()) refuse_damage("is cut off");
@@ -297,12 +295,11 @@ void expect_harmless_archive(const std::string& path,
     std::transform(small.begin(), small.end(), small.begin(), lower_letter);
     // Names are compared without regard to case
     if (!names.insert(small).second)
-      throw DataError(fmt::format(
-          "{}: TorchScript that can't be loaded: it holds {} twice", path, printable(name)));
+      throw DataError(
+          "{}: TorchScript that can't be loaded: it holds {} twice", path, printable(name));
     if (small == "model.json")
       throw DataError(path +
-                      ": TorchScript of PyTorch 1.0 or earlier; save it again with a later "
-                      "one");
+                      ": TorchScript of PyTorch 1.0 or earlier; save it again with a later one");
     const bool is_source = ends_with(small, ".py"), is_pickle = ends_with(small, ".pkl");
     if (!is_source && !is_pickle) continue;
     const auto [data, size] = archive.getRecord(name);

@@ -22,7 +22,7 @@ namespace {
 namespace jit = torch::jit;
 
 [[noreturn]] void refuse_torchscript(const std::string& path, const std::string& what) {
-  throw DataError(fmt::format("{}: {}", path, what));
+  throw DataError("{}: {}", path, what);
 }
 
 /// Checks the inputs. Throws: DataError unless a single image suffices.

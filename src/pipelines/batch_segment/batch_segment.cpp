@@ -92,8 +92,8 @@ std::vector<Tile> segment_tiles(const at::Tensor& image, int64_t side) {
 
 io::Image SegmentedImage::labels() const {
   if (objects.size() > UINT16_MAX) {
-    throw DataError(fmt::format(
-        "{}: {} objects, a label image of 16 bit holds 65535", input.path, objects.size()));
+    throw DataError(
+        "{}: {} objects, a label image of 16 bit holds 65535", input.path, objects.size());
   }
   io::Image image;
   image.dtype = io::Dtype::u16;

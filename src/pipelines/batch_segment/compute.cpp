@@ -1,7 +1,6 @@
 #include "pipelines/batch_segment/compute.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <ATen/ATen.h>
 

@@ -52,7 +52,7 @@ std::vector<SegmentInput> inputs_of_table(const std::string& path) {
     const fs::path file = fs::path(path).parent_path() / row[image];
     const std::string view = has("view") ? row[table.column("view")] : "";
     if (view == "." || view == ".." || view.find('/') != std::string::npos)  // it names a folder
-      throw DataError(fmt::format("{}: the view '{}', expected a name without '/'", path, view));
+      throw DataError("{}: the view '{}', expected a name without '/'", path, view);
     const std::string name = name_below(file, "");
     inputs.push_back({file.string(), view.empty() ? name : view + "/" + name, view});
   }
@@ -72,7 +72,7 @@ std::vector<SegmentInput> list_segment_inputs(const std::string& path,
   } else if (fs::exists(path, ignored)) {
     inputs = {{path, name_below(path, ""), view.value_or("")}};
   } else {
-    throw ConfigError(fmt::format("data.path: {}: no such image, folder or table", path));
+    throw ConfigError("data.path: {}: no such image, folder or table", path);
   }
   if (inputs.empty())
     throw DataError(path + ": no images (.tif, .png, .jpg, .nii, ...) in this folder or table");
@@ -90,15 +90,14 @@ std::vector<SegmentInput> list_segment_inputs(const std::string& path,
                inputs.end());
   if (views == std::set<std::string>{""}) {
     throw ConfigError(
-        fmt::format("data.view: {}: {} has no views (its sub-folders, or a table's column `view`)",
-                    *view,
-                    path));
+        "data.view: {}: {} has no views (its sub-folders, or a table's column `view`)",
+        *view,
+        path);
   }
   if (inputs.empty()) {
-    throw ConfigError(
-        fmt::format("data.view: {}: no images of this view.{}",
-                    *view,
-                    suggestion(*view, std::vector<std::string>(views.begin(), views.end()))));
+    throw ConfigError("data.view: {}: no images of this view.{}",
+                      *view,
+                      suggestion(*view, std::vector<std::string>(views.begin(), views.end())));
   }
   return inputs;
 }

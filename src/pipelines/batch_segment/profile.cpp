@@ -136,8 +136,7 @@ IoShare io_share(const StageReport& report) {
     share.verdict = "bound by reading and writing";
     share.advice =
         "segment.mode=parallel with more --io-workers; a faster disk; images that decode faster "
-        "than "
-        "compressed TIFF or PNG";
+        "than compressed TIFF or PNG";
   } else if (share.io >= 0.15) {
     share.verdict = "bound by computing, with reading and writing worth hiding";
     share.advice = "segment.mode=parallel hides them behind the computing";

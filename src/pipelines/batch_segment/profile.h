@@ -8,7 +8,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include "pipelines/detection/detector.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/segmenter/segmenter.h"
 

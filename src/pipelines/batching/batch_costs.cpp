@@ -1,6 +1,5 @@
 #include "pipelines/batching/batch_costs.h"
 
-#include <algorithm>
 #include <iterator>
 
 namespace cytra::pipelines {

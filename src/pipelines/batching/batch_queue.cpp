@@ -38,8 +38,7 @@ std::string BatchQueue::what_is_full(const BatchRequest& request) const {
   }
   if (bytes_ + request.bytes > options_.max_queue_bytes) {
     return fmt::format(
-        "requests of {} bytes wait, and {} more are over {} (max_queue_bytes); try "
-        "again later",
+        "requests of {} bytes wait, and {} more are over {} (max_queue_bytes); try again later",
         bytes_,
         request.bytes,
         options_.max_queue_bytes);

@@ -2,8 +2,6 @@
 
 #include <stdexcept>
 
-#include <fmt/format.h>
-
 namespace cytra::pipelines {
 namespace {
 

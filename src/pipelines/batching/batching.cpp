@@ -26,7 +26,7 @@ void add_summary(const char* name,
 
 void BatchingOptions::check() const {
   const auto expect = [](bool is_met, const char* name, const char* range, auto value) {
-    if (!is_met) throw ConfigError(fmt::format("{}: expected {}, got {}", name, range, value));
+    if (!is_met) throw ConfigError("{}: expected {}, got {}", name, range, value);
   };
   expect(max_batch_size >= 1, "max_batch_size", "at least 1", max_batch_size);
   expect(max_latency >= 0 && max_latency <= 3600, "max_latency", "0 to 3600 s", max_latency);

@@ -56,11 +56,9 @@ struct BatchingService::Request::State final : BatchRequest {
     const at::IntArrayRef whole = input.sizes().slice(2);
     if (answer.dim() != input.dim()) return;  // no image: a value for each
     if (answer.sizes().slice(2) != whole) {
-      throw DataError(
-          fmt::format("pad_to: images of {} are answered by images of {}, which can't be "
-                      "cropped",
+      throw DataError("pad_to: images of {} are answered by images of {}, which can't be cropped",
                       fmt::join(whole, "x"),
-                      fmt::join(answer.sizes().slice(2), "x")));
+                      fmt::join(answer.sizes().slice(2), "x"));
     }
     for (int64_t d = 2; d < answer.dim(); ++d)
       answer = answer.narrow(d, 0, size[static_cast<std::size_t>(d - 2)]);
@@ -84,10 +82,9 @@ struct BatchingService::Impl {
     const at::NoGradGuard no_grad;
     at::Tensor answer = model(images);
     if (!answer.defined() || answer.dim() == 0 || answer.size(0) != images.size(0)) {
-      throw DataError(
-          fmt::format("the model answers {} images by ({}), expected one answer for each",
+      throw DataError("the model answers {} images by ({}), expected one answer for each",
                       images.size(0),
-                      answer.defined() ? fmt::format("{}", fmt::join(answer.sizes(), ",")) : ""));
+                      answer.defined() ? fmt::format("{}", fmt::join(answer.sizes(), ",")) : "");
     }
     return answer;
   }
@@ -131,9 +128,8 @@ bool BatchingService::Request::cancel() {
 
 BatchingService::Request BatchingService::submit(const at::Tensor& input, BatchTime deadline) {
   if (!input.defined() || (input.dim() != 4 && input.dim() != 5) || input.numel() == 0) {
-    throw DataError(fmt::format(
-        "a request of ({}): expected images (n,C,[D,]H,W), n at least 1",
-        input.defined() ? fmt::format("{}", fmt::join(input.sizes(), ",")) : "nothing"));
+    throw DataError("a request of ({}): expected images (n,C,[D,]H,W), n at least 1",
+                    input.defined() ? fmt::format("{}", fmt::join(input.sizes(), ",")) : "nothing");
   }
   Request request;
   request.service_ = this;
@@ -157,9 +153,8 @@ std::map<int64_t, double> BatchingService::warm_up(const std::vector<int64_t>& s
                                                    const at::TensorOptions& type) {
   const bool is_image = shape.size() == 3 || shape.size() == 4;
   if (!is_image || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 1; })) {
-    throw DataError(
-        fmt::format("warm_up() for images of ({}), expected (C,[D,]H,W), each 1 at least",
-                    fmt::join(shape, ",")));
+    throw DataError("warm_up() for images of ({}), expected (C,[D,]H,W), each 1 at least",
+                    fmt::join(shape, ","));
   }
   const std::vector<int64_t> image = padded_shape(shape, impl_->options.pad_to);
   const int64_t most = impl_->options.max_batch_size;

@@ -22,15 +22,15 @@ void expect_detector_image(const at::Tensor& image, int64_t channels, int64_t sp
   if (image.dim() == spatial_dims + 1 && image.numel() > 0 &&
       (channels == 0 || image.size(0) == channels))
     return;
-  throw DataError(fmt::format("an image of ({}), the detector takes ({},{}H,W)",
-                              fmt::join(image.sizes(), ","),
-                              channels == 0 ? "C" : fmt::to_string(channels),
-                              spatial_dims == 3 ? "D," : ""));
+  throw DataError("an image of ({}), the detector takes ({},{}H,W)",
+                  fmt::join(image.sizes(), ","),
+                  channels == 0 ? "C" : fmt::to_string(channels),
+                  spatial_dims == 3 ? "D," : "");
 }
 
 void expect_detector_options(const DetectorOptions& options) {
   const auto expect = [](const char* name, double value, bool is_right, const char* expected) {
-    if (!is_right) throw ConfigError(fmt::format("{}={}: expected {}", name, value, expected));
+    if (!is_right) throw ConfigError("{}={}: expected {}", name, value, expected);
   };
   const double conf = options.conf_threshold, iou = options.iou_threshold;
   expect("conf_threshold", conf, conf >= 0 && conf <= 1, "0 to 1");

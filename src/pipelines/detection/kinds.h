@@ -2,7 +2,6 @@
 // The detectors that load_detector() chooses from.
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "pipelines/detection/detector.h"
 

@@ -69,11 +69,10 @@ class ScriptedDetector final : public Detector {
  private:
   [[noreturn]] void refuse(const std::string& what) const {
     throw DataError(
-        fmt::format("{}: {}; expected a list of dicts (boxes (K,4), scores (K), labels (K)) or a "
-                    "tuple of these "
-                    "three",
-                    path_,
-                    what));
+        "{}: {}; expected a list of dicts (boxes (K,4), scores (K), labels (K)) or a tuple of "
+        "these three",
+        path_,
+        what);
   }
   ops::Boxes run(const at::Tensor& given) {
     const ForeignCall call;
@@ -90,12 +89,12 @@ class ScriptedDetector final : public Detector {
     } catch (const std::exception& error) {
       if (device::is_out_of_memory(error)) throw;
       const std::string text = error.what();
-      throw DataError(fmt::format("{}: its forward() failed with an image of ({},{},{}): {}",
-                                  path_,
-                                  image.size(0),
-                                  image.size(1),
-                                  image.size(2),
-                                  text.substr(0, text.find('\n'))));
+      throw DataError("{}: its forward() failed with an image of ({},{},{}): {}",
+                      path_,
+                      image.size(0),
+                      image.size(1),
+                      image.size(2),
+                      text.substr(0, text.find('\n')));
     }
     return boxes_in(output);
   }

@@ -99,9 +99,9 @@ class TrainedDetector final : public Detector {
         [this](const at::Tensor& part) { return levels_of(part.to(device_)); }, at::cat(batch));
     for (const at::Tensor& level : levels) {
       if (!level.isfinite().all().item<bool>())  // or nothing would be found, in silence
-        throw DataError(model_.path +
-                        ": its output is not finite; the weights, or the image's "
-                        "values, may be out of range");
+        throw DataError(
+            model_.path +
+            ": its output is not finite; the weights, or the image's values, may be out of range");
     }
     for (std::size_t i = 0; i < count; ++i) {
       std::vector<at::Tensor> own;
@@ -139,10 +139,9 @@ class TrainedDetector final : public Detector {
           at::zeros_like(sample.tensors[x_key_].slice(0, 0, 1));
     const inference::ModelInput input = transforms_.apply(std::move(sample), x_key_);
     if (input.shape != image.sizes().vec()) {
-      throw ConfigError(
-          model_.path +
-          ": the transforms of its training change the size of images (predict list, else valid); "
-          "boxes would lie elsewhere");
+      throw ConfigError(model_.path +
+                        ": the transforms of its training change the size of images (predict list, "
+                        "else valid); boxes would lie elsewhere");
     }
     return input.rows(0, input.shape[1]);
   }
@@ -168,10 +167,10 @@ std::unique_ptr<Detector> make_detector(const inference::LoadedModel& model,
   const auto network = std::dynamic_pointer_cast<nn::DetectionModel>(model.network);
   if (!network) {
     throw ConfigError(
-        fmt::format("{}: a model of the task {}, which finds no boxes; expected a checkpoint of "
-                    "experiment=detection/..., or TorchScript",
-                    model.path,
-                    model.config.at("task").get<std::string>("_target_", "?")));
+        "{}: a model of the task {}, which finds no boxes; expected a checkpoint of "
+        "experiment=detection/..., or TorchScript",
+        model.path,
+        model.config.at("task").get<std::string>("_target_", "?"));
   }
   return std::make_unique<TrainedDetector>(model, network, device, options);
 }

@@ -48,14 +48,14 @@ std::string own_folder(const std::string& folder, const std::vector<FundusInput>
     if (!fs::exists(own, ignored)) continue;
     if (!fs::exists(folder + "/fundus.csv", ignored)) {
       throw ConfigError(
-          fmt::format("paths.output_dir: {} exists, but there is no fundus.csv of an earlier run: "
-                      "its files would be overwritten; expected a folder of its own",
-                      own.string()));
+          "paths.output_dir: {} exists, but there is no fundus.csv of an earlier run: its files "
+          "would be overwritten; expected a folder of its own",
+          own.string());
     }
     for (const FundusInput& input : inputs) {
       if (fs::equivalent(fs::path(input.path).parent_path(), own, ignored)) {
-        throw ConfigError(fmt::format(
-            "paths.output_dir: {} would be overwritten; expected another folder", input.path));
+        throw ConfigError("paths.output_dir: {} would be overwritten; expected another folder",
+                          input.path);
       }
     }
   }
@@ -152,7 +152,7 @@ std::string FundusFiles::write_table() {
   record_.read();
   for (const auto& [name, image] : added_)
     if (record_.lines().count(name) == 0)
-      throw IoError(fmt::format("{}/fundus.jsonl: no line for {}", folder_, image));
+      throw IoError("{}/fundus.jsonl: no line for {}", folder_, image);
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, line] : record_.lines()) {
     try {

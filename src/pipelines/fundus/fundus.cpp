@@ -1,6 +1,5 @@
 #include "pipelines/fundus/fundus.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -8,7 +7,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -83,8 +81,8 @@ class FundusReader {
     at::Tensor image = data::to_tensor(io::read_image(path), 2, path);
     data::check_finite(image, path);
     if (image.size(0) != 1 && image.size(0) != 3) {
-      throw DataError(fmt::format(
-          "{}: {} channels, expected one or three (red, green, blue)", path, image.size(0)));
+      throw DataError(
+          "{}: {} channels, expected one or three (red, green, blue)", path, image.size(0));
     }
     return image;
   }

@@ -235,7 +235,7 @@ Node DoneRecord::line(const std::string& name,
     } catch (const Error&) {  // changed since
     }
   }
-  throw IoError(fmt::format("{}: no line for {}", own_, image));
+  throw IoError("{}: no line for {}", own_, image);
 }
 
 ResultFiles DoneRecord::outdated(const std::string& name, const ResultFiles& files) const {

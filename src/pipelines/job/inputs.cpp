@@ -243,8 +243,8 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   const std::string module = module_of(path, is_folder);
   std::vector<data::Sample> samples;
   if (options.split.value_or("all") != "all" && !options.is_manifest() && data::is_there(path)) {
-    throw ConfigError(fmt::format(
-        "data.split={}: {} is no table, whose rows it names; leave it out", *options.split, path));
+    throw ConfigError(
+        "data.split={}: {} is no table, whose rows it names; leave it out", *options.split, path);
   }
   if (!module.empty()) {
     samples = of_data_set(module, path, keys);
@@ -252,8 +252,7 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
     samples = data::list_folder(path, key);
     put_channels_together(wants.channels, key, samples);
   } else if (!data::is_there(path)) {
-    throw ConfigError(
-        fmt::format("data.path: {}: no such image, folder or manifest", options.path));
+    throw ConfigError("data.path: {}: no such image, folder or manifest", options.path);
   } else if (options.is_manifest()) {
     data::SourceKeyOptions parts{wants.source_keys};
     const std::vector<std::string> columns = parts.read(columns_of(path, keys, wants));

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/log.h"
 #include "data/datamodule.h"
@@ -26,10 +24,10 @@ std::vector<std::size_t> rows_of(const InputOptions& options, const InputWants& 
   std::string wanted = options.split.value_or(options.with_target ? "" : "all");
   if (name.empty() && options.split && wanted != "all") {
     throw ConfigError(
-        fmt::format("data.split={}: no column of {} says train, valid or test for "
-                    "each row; expected one, or data.split=all",
-                    wanted,
-                    options.path));
+        "data.split={}: no column of {} says train, valid or test for each row; expected one, or "
+        "data.split=all",
+        wanted,
+        options.path);
   }
   if (name.empty()) wanted = "all";
   std::map<std::string, std::vector<std::size_t>> rows;
@@ -41,12 +39,11 @@ std::vector<std::size_t> rows_of(const InputOptions& options, const InputWants& 
   }
   if (wanted.empty()) wanted = rows.count("test") > 0 || wants.has_folds ? "test" : "valid";
   if (wanted != "all" && rows[wanted].empty()) {
-    throw ConfigError(
-        fmt::format("{}: no row whose column '{}' says {}{}; data.split=all takes all",
-                    options.path,
-                    name,
-                    wanted,
-                    options.split ? "" : ", which was not trained on"));
+    throw ConfigError("{}: no row whose column '{}' says {}{}; data.split=all takes all",
+                      options.path,
+                      name,
+                      wanted,
+                      options.split ? "" : ", which was not trained on");
   }
   if (wanted != "all") {
     log::info("{}: {} of {} rows, whose column '{}' says {}; data.split=all takes all",

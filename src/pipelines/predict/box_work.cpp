@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -12,7 +11,6 @@
 #include "inference/outputs/draw_overlay.h"
 #include "inference/windows/sliding_window.h"
 #include "io/grey.h"
-#include "io/png/write.h"
 #include "io/reader.h"
 #include "nn/detection_model.h"
 #include "pipelines/predict/box_tables.h"
@@ -34,10 +32,9 @@ DetectorOptions detector_options(const inference::LoadedModel& model,
                                  const PredictOptions& predict,
                                  const Node& inference_args) {
   if (model.spatial_dims != 2) {
-    throw ConfigError(
-        fmt::format("{}: a detector in {} dimensions; boxes are written only for 2D images",
-                    model.path,
-                    model.spatial_dims));
+    throw ConfigError("{}: a detector in {} dimensions; boxes are written only for 2D images",
+                      model.path,
+                      model.spatial_dims);
   }
   DetectorOptions options;
   options.conf_threshold = predict.threshold;
@@ -63,8 +60,7 @@ at::Tensor read_pixels(const data::Source& source, int64_t channels) {
     image = at::cat({image, data::to_tensor(io::read_image(path, source.selection), 2, path)});
   data::check_finite(image, source.path);
   if (image.size(0) == channels) return image;
-  throw DataError(
-      fmt::format("{}: {} channels, the model expects {}", source.path, image.size(0), channels));
+  throw DataError("{}: {} channels, the model expects {}", source.path, image.size(0), channels);
 }
 
 void draw_boxes(const std::string& path, const at::Tensor& image, const ops::Boxes& found) {

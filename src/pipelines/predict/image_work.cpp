@@ -41,8 +41,8 @@ void expect_scored_form(const inference::WindowedModel& model) {
   const std::string usual = model.decoder->forms().front();
   const bool is_scored = model.decoder->steps(usual).empty() || !model.steps.empty();
   if (is_scored && !inference::Decoder::is_uncertainty(model.form)) return;
-  throw ConfigError(fmt::format(
-      "data.with_target: expected predict.save={}, which is scored, got {}", usual, model.form));
+  throw ConfigError(
+      "data.with_target: expected predict.save={}, which is scored, got {}", usual, model.form);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,11 +54,11 @@ void join_timepoints(const std::vector<std::string>& paths,
   for (const std::string& path : paths) {
     const io::ImageInfo own = io::open_image(path)->info();
     if (own.shape != info.shape) {
-      throw DataError(fmt::format("{}: {} (C, Z, Y, X), expected {} as the first time point {}",
-                                  path,
-                                  fmt::join(own.shape, " x "),
-                                  fmt::join(info.shape, " x "),
-                                  paths.front()));
+      throw DataError("{}: {} (C, Z, Y, X), expected {} as the first time point {}",
+                      path,
+                      fmt::join(own.shape, " x "),
+                      fmt::join(info.shape, " x "),
+                      paths.front());
     }
     if (own.dtype == info.dtype) continue;
     if (!is_label_type(own.dtype) || !is_label_type(info.dtype))

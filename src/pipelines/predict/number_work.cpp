@@ -16,7 +16,6 @@
 #include "inference/outputs/draw_overlay.h"
 #include "inference/predictor/averages.h"
 #include "io/csv.h"
-#include "io/png/write.h"
 #include "ops/windows/sums.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/metric_set.h"
@@ -187,8 +186,8 @@ int64_t NumberWork::read(PredictJob& of) {
   if (has_truth_) target_.of(job.sample);
   job.input = transforms_.apply(job.sample, x_key_, spacing_um_);
   if (job.input.shape.at(0) != model_.in_channels) {
-    throw DataError(fmt::format(
-        "{}: {} channels, the model expects {}", job.id(), job.input.shape[0], model_.in_channels));
+    throw DataError(
+        "{}: {} channels, the model expects {}", job.id(), job.input.shape[0], model_.in_channels);
   }
   int64_t bytes = 8;
   for (const int64_t side : job.input.shape) bytes *= side;

@@ -1,8 +1,6 @@
 #pragma once
 // The work of `predict` for a network that tells something of whole images: a table instead of
 // images.
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "pipelines/predict/options.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "config/options.h"
 #include "inference/decoders/decoder.h"
@@ -42,17 +40,16 @@ void PredictOptions::check() const {
   const bool holds_values = written == nullptr || written->fits == nullptr || written->fits(values);
   if (!holds_values && save != "auto" && save != "mask" && save != "labels" &&
       postprocess.list.empty()) {
-    throw ConfigError(
-        fmt::format("predict.format={} holds no float32 values as predict.save={} has; use {}",
-                    format,
-                    save,
-                    io::output_names([](const io::Format& one) { return one.fits == nullptr; })));
+    throw ConfigError("predict.format={} holds no float32 values as predict.save={} has; use {}",
+                      format,
+                      save,
+                      io::output_names([](const io::Format& one) { return one.fits == nullptr; }));
   }
   if (frames == "together" && written != nullptr && !written->holds_time) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "predict.frames=together: predict.format={} has no time points here, expected {}",
         format,
-        io::output_names([](const io::Format& one) { return one.holds_time; })));
+        io::output_names([](const io::Format& one) { return one.holds_time; }));
   }
 }
 

@@ -29,15 +29,13 @@ struct MadeOptions {
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
       "channel per class or mask; entropy: of the probabilities, in nats; variance: of each "
       "probability over checkpoints, turned images and dropout; labels: of instances, raw: what "
-      "they are made of; auto: mask, of "
-      "a regression its value, of instances labels",
+      "they are made of; auto: mask, of a regression its value, of instances labels",
       save_choices());
     v("threshold", threshold, "threshold of a mask's probability", 0, 1);
     v("temperature",
       temperature,
       "what logits are divided by, so that probabilities are neither too sure nor too unsure; "
-      "auto: "
-      "what fits the training's validation best, which the metric `temperature` has found");
+      "auto: what fits the training's validation best, which the metric `temperature` has found");
     v("postprocess",
       postprocess,
       "steps that change a result before it is written, in their order",
@@ -89,8 +87,7 @@ struct PredictOptions : MadeOptions {
     v("max_memory_mb",
       max_memory_mb,
       "MB for predicting an image, besides the model and the image: as many windows at once as "
-      "fit, "
-      "unless inference_args.sw_batch_size says how many; null: what is free",
+      "fit, unless inference_args.sw_batch_size says how many; null: what is free",
       1,
       1e9);
     v("prometheus",

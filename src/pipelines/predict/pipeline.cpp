@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/log.h"
 #include "base/memory.h"

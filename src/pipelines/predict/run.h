@@ -9,7 +9,6 @@
 #include "pipelines/job/inputs.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/job/tally.h"
-#include "pipelines/job/work_profile.h"
 #include "pipelines/predict/options.h"
 #include "training/processes/processes.h"
 

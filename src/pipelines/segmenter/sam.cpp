@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "config/registry.h"
-#include "config/run_config.h"
 #include "device/fast_precision.h"
 #include "io/safetensors.h"
 #include "io/weights/torch_file.h"
@@ -125,11 +124,11 @@ class SamShapes {
       throw DataError(path +
                       ": MobileSAM's TinyViT, which is not known here; expected weights of Segment "
                       "Anything with a ViT (sam_vit_b_01ec64.pth), or TorchScript");
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: not weights of Segment Anything with a ViT (there is no '{}'); a checkpoint of `train "
         "experiment=promptable/cells` and TorchScript will do, too",
         path,
-        first));
+        first);
   }
   /// The shapes do not show the number of the decoder's heads: all published networks have 8.
   config::Node model() const {
@@ -180,10 +179,10 @@ class SamShapes {
   int64_t size(const std::string& name, std::size_t dimension) const {
     const auto found = tensors_.find(front_ + name);
     if (found == tensors_.end() || found->second.shape.size() <= dimension)
-      throw DataError(fmt::format("{}: not weights of Segment Anything with a ViT: '{}' is {}",
-                                  path_,
-                                  name,
-                                  found == tensors_.end() ? "missing" : "of another shape"));
+      throw DataError("{}: not weights of Segment Anything with a ViT: '{}' is {}",
+                      path_,
+                      name,
+                      found == tensors_.end() ? "missing" : "of another shape");
     return found->second.shape[dimension];
   }
   int64_t count(const std::string& pattern) const {

@@ -16,7 +16,7 @@ namespace {
 namespace jit = torch::jit;
 
 [[noreturn]] void refuse_script(const std::string& path, const std::string& what) {
-  throw DataError(fmt::format("{}: {}", path, what));
+  throw DataError("{}: {}", path, what);
 }
 
 class ScriptSegmenter final : public PromptedSegmenter {

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -68,30 +67,29 @@ void FrameSelector::choose_region(const std::string& roi, const io::VideoInfo& i
   if (const std::optional<FrameBox> box = box_of(roi)) {
     if (box->width < 1 || box->height < 1 || box->x + box->width > width ||
         box->y + box->height > height) {
-      throw ConfigError(
-          fmt::format("video.roi={}: not within the picture of {}x{} pixels", roi, width, height));
+      throw ConfigError("video.roi={}: not within the picture of {}x{} pixels", roi, width, height);
     }
     whole_ = to_stored(*box, info);
     return;
   }
   if (!io::is_image_path(roi)) {
     throw ConfigError(
-        fmt::format("video.roi={}: expected x,y,width,height (whole numbers), "
-                    "motion, an image, or the file of a detector",
-                    roi));
+        "video.roi={}: expected x,y,width,height (whole numbers), motion, an image, or the file of "
+        "a detector",
+        roi);
   }
   const at::Tensor pixels = data::to_tensor(io::read_image(roi), 2, roi).ne(0).any(0);
   if (pixels.size(0) != height || pixels.size(1) != width) {
-    throw ConfigError(fmt::format("video.roi={}: {}x{} pixels, the upright picture has {}x{}",
-                                  roi,
-                                  pixels.size(1),
-                                  pixels.size(0),
-                                  width,
-                                  height));
+    throw ConfigError("video.roi={}: {}x{} pixels, the upright picture has {}x{}",
+                      roi,
+                      pixels.size(1),
+                      pixels.size(0),
+                      width,
+                      height);
   }
   mask_ = to_stored(pixels, info.turns).contiguous();
   const at::Tensor rows = mask_.any(1).nonzero(), columns = mask_.any(0).nonzero();
-  if (rows.size(0) == 0) throw ConfigError(fmt::format("video.roi={}: all of it is 0", roi));
+  if (rows.size(0) == 0) throw ConfigError("video.roi={}: all of it is 0", roi);
   const auto first = [](const at::Tensor& places) { return places[0].item<int64_t>(); };
   const auto count = [](const at::Tensor& places) {
     return places[-1].item<int64_t>() - places[0].item<int64_t>() + 1;

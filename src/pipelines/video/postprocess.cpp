@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 
-#include "base/error.h"
 #include "pipelines/video/run.h"
 
 namespace cytra::pipelines {

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "inference/predictor/windowed_model.h"
@@ -120,10 +119,10 @@ RegionFinder::RegionFinder(const VideoOptions& options,
   detector_ = load_detector(*options.roi, model.device, found);
   const int64_t channels = detector_->in_channels();
   if (channels != 0 && channels != 1 && channels != 3) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "video.roi={}: a detector of {} channels; frames have 3, or 1 (their brightness)",
         *options.roi,
-        channels));
+        channels);
   }
   const std::vector<int64_t> window = model.windows("regions of frames", {1, 1}).roi_size;
   least_ = {0, 0, window.back(), window.front()};

@@ -2,7 +2,6 @@
 // The regions of a frame in which a detector has found something.
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>

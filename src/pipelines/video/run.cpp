@@ -21,17 +21,16 @@ constexpr std::size_t kLiveFrames = 64;  // decoded: what came at once while a s
 void expect_masks(const inference::Predictor& predictor) {
   const inference::LoadedModel& model = predictor.model();
   if (model.spatial_dims != 2) {
-    throw ConfigError(fmt::format(
-        "{}: a model in {} dimensions, but frames have 2", model.path, model.spatial_dims));
+    throw ConfigError(
+        "{}: a model in {} dimensions, but frames have 2", model.path, model.spatial_dims);
   }
   if (model.in_channels != 1 && model.in_channels != 3) {
-    throw ConfigError(
-        fmt::format("{}: a model of {} channels; frames have 3, or 1 (their brightness)",
-                    model.path,
-                    model.in_channels));
+    throw ConfigError("{}: a model of {} channels; frames have 3, or 1 (their brightness)",
+                      model.path,
+                      model.in_channels);
   }
   if (predictor.windowed().steps.empty() && !predictor.windowed().decoder->gives_labels())
-    throw ConfigError(fmt::format("{}: expected a model that makes masks or labels", model.path));
+    throw ConfigError("{}: expected a model that makes masks or labels", model.path);
 }
 
 int64_t highest_label(const inference::Predictor& predictor) {

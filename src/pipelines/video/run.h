@@ -1,9 +1,7 @@
 #pragma once
 // The five threads of run_video().
-#include <atomic>
 #include <condition_variable>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>

@@ -46,8 +46,7 @@ struct VideoOptions {
     v("skip_threshold",
       skip_threshold,
       "a frame that differs less from the last predicted one (mean of a 1/8 luma thumbnail, 0 to "
-      "1) "
-      "takes over its mask; 0: every frame is predicted",
+      "1) takes over its mask; 0: every frame is predicted",
       0,
       1);
     v("max_gap", max_gap, "at most as many frames in a row take over a mask", 1, 1e6);

@@ -2,13 +2,11 @@
 // label image, so whatever moves voxels moves the boxes. What is learned of them is the model's
 // (nn/detection_model.h).
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "config/json.h"
 #include "config/registry.h"
 #include "data/loader/batch.h"
 #include "nn/detection_model.h"
@@ -96,8 +94,8 @@ class DetectionTask final : public training::Task {
                  model_->num_classes()) {
     const auto named = static_cast<int64_t>(options.class_names.size());
     if (named > 0 && named != model_->num_classes()) {
-      throw ConfigError(fmt::format(
-          "class_names: {} names, expected num_classes={}", named, model_->num_classes()));
+      throw ConfigError(
+          "class_names: {} names, expected num_classes={}", named, model_->num_classes());
     }
     objects_ = {options.x_key,
                 options.y_key,

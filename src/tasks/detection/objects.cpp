@@ -65,12 +65,11 @@ class DetectionTarget final : public data::Transform {
     if ((labels.size(0) == 1 || has_layers) && labels.dim() == objects_.spatial_dims + 1 &&
         size == image)
       return;
-    throw DataError(
-        fmt::format("{}: ({}), expected one channel of labels in the {} of the image, (1,{})",
+    throw DataError("{}: ({}), expected one channel of labels in the {} of the image, (1,{})",
                     sample.file_of(key),
                     fmt::join(labels.sizes(), ","),
                     objects_.spatial_dims == 2 ? "plane" : "grid",
-                    fmt::join(image, ",")));
+                    fmt::join(image, ","));
   }
   ObjectBoxes objects_;
   MakeDetectionTarget target_;
@@ -114,20 +113,20 @@ ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) 
     if (are_named) {
       number = static_cast<int64_t>(label) / io::box_class(num_classes) - 1;
       if (number < 0 || number >= num_classes) {
-        throw DataError(fmt::format(
-            "labels without classes, but num_classes={}: expected task.class_key, the column of "
-            "an image of classes, or annotations whose objects have classes",
-            num_classes));
+        throw DataError(
+            "labels without classes, but num_classes={}: expected task.class_key, the column of an "
+            "image of classes, or annotations whose objects have classes",
+            num_classes);
       }
     }
     if (kinds.defined()) {
       const at::Tensor own = box.part_of(kinds).masked_select(box.part_of(layer).eq(label));
       if (own.min().item<int64_t>() < 0 || own.max().item<int64_t>() > num_classes) {
-        throw DataError(fmt::format("{}: classes {} to {}, expected 0 for none, 1 to {}",
-                                    class_key.value_or("classes"),
-                                    own.min().item<int64_t>(),
-                                    own.max().item<int64_t>(),
-                                    num_classes));
+        throw DataError("{}: classes {} to {}, expected 0 for none, 1 to {}",
+                        class_key.value_or("classes"),
+                        own.min().item<int64_t>(),
+                        own.max().item<int64_t>(),
+                        num_classes);
       }
       const at::Tensor counts = at::bincount(own, {}, num_classes + 1).slice(0, 1);
       if (counts.max().item<int64_t>() == 0) continue;

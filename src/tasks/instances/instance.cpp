@@ -56,8 +56,7 @@ class InstanceHead final : public Head {
       const bool has_flows = method == "flows";
       expect_loss_of(loss, has_flows ? nn::kFlows : nn::kStars);
       if (!anisotropy.empty() && anisotropy.size() != 3)
-        throw ConfigError(
-            fmt::format("task.anisotropy: {} numbers, expected Z, Y, X", anisotropy.size()));
+        throw ConfigError("task.anisotropy: {} numbers, expected Z, Y, X", anisotropy.size());
       if (loss.is_null())
         loss = config::parse_yaml(has_flows ? "_target_: CellposeLoss" : "_target_: StarDistLoss",
                                   "InstanceHead");
@@ -71,14 +70,14 @@ class InstanceHead final : public Head {
   void fit(int64_t spatial_dims, int64_t channels) override {
     const bool has_flows = targets_.method == "flows";
     if (has_flows ? channels != spatial_dims + 1 : channels < spatial_dims + 2) {
-      throw ConfigError(fmt::format(
-          "task.model: {} channels, task.method={} in {} dimensions takes {}",
-          channels,
-          targets_.method,
-          spatial_dims,
-          has_flows ? fmt::format("{}: a flow along each, and the object", spatial_dims + 1)
-                    : fmt::format("1 and a ray's distance each, usually {}",
-                                  spatial_dims == 2 ? 33 : 97)));
+      throw ConfigError("task.model: {} channels, task.method={} in {} dimensions takes {}",
+                        channels,
+                        targets_.method,
+                        spatial_dims,
+                        has_flows
+                            ? fmt::format("{}: a flow along each, and the object", spatial_dims + 1)
+                            : fmt::format("1 and a ray's distance each, usually {}",
+                                          spatial_dims == 2 ? 33 : 97));
     }
     targets_.spatial_dims = spatial_dims;
     if (!has_flows) targets_.rays = ops::make_rays(channels - 1, spatial_dims, targets_.anisotropy);

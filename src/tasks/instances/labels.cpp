@@ -83,8 +83,7 @@ void NoObjects::warn(const std::string& y_key) {
   if (std::exchange(is_told_, true)) return;
   log::warn(
       "no object in the images of this validation, so its scores say nothing: '{}' is 0 "
-      "everywhere, or "
-      "all objects are too small to count",
+      "everywhere, or all objects are too small to count",
       y_key);
 }
 

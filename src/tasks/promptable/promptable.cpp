@@ -6,9 +6,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
-#include "base/error.h"
 #include "config/registry.h"
 #include "data/loader/batch.h"
 #include "tasks/instances/labels.h"

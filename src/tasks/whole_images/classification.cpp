@@ -93,10 +93,10 @@ class ClassificationHead final : public WholeImageHead {
     });
     if (counts.gt(0).sum().item<int64_t>() > 1 || batches >= kBatchesToFit) return {};
     throw DataError(
-        fmt::format("all {:.0f} images that training begins with are of the class {}: expected two "
-                    "classes or more",
-                    counts.sum().item<double>(),
-                    image_target().name_of(counts.argmax().item<int64_t>())));
+        "all {:.0f} images that training begins with are of the class {}: expected two classes or "
+        "more",
+        counts.sum().item<double>(),
+        image_target().name_of(counts.argmax().item<int64_t>()));
   }
 
  protected:

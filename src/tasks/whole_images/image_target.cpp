@@ -25,22 +25,21 @@ using Input = metrics::Metric::Input;
                                  const std::string& column,
                                  const std::string& cell,
                                  const std::string& expected) {
-  throw DataError(fmt::format(
-      "{}: '{}' is '{}', expected {}", sample.id, column, printable(cell, 80), expected));
+  throw DataError(
+      "{}: '{}' is '{}', expected {}", sample.id, column, printable(cell, 80), expected);
 }
 
 }  // namespace
 
 void ImageTarget::check() const {
   const std::size_t named = names.size();
-  if (named > 0 && static_cast<int64_t>(named) != count) {
-    throw ConfigError(fmt::format("class_names: {} names, expected num_classes={}", named, count));
-  }
+  if (named > 0 && static_cast<int64_t>(named) != count)
+    throw ConfigError("class_names: {} names, expected num_classes={}", named, count);
   for (const auto* texts : {&names, &columns}) {
     if (std::set<std::string>(texts->begin(), texts->end()).size() < texts->size()) {
-      throw ConfigError(fmt::format("{}: [{}], expected each once",
-                                    texts == &names ? "class_names" : "columns",
-                                    fmt::join(*texts, ", ")));
+      throw ConfigError("{}: [{}], expected each once",
+                        texts == &names ? "class_names" : "columns",
+                        fmt::join(*texts, ", "));
     }
   }
 }
@@ -54,11 +53,10 @@ std::vector<double> ImageTarget::of(const data::Sample& sample) const {
   for (const std::string& column : columns) {
     const auto found = sample.columns.find(column);
     if (found == sample.columns.end()) {
-      throw DataError(
-          fmt::format("{}: no '{}': expected a column of this name with {}, among data.columns",
+      throw DataError("{}: no '{}': expected a column of this name with {}, among data.columns",
                       sample.id,
                       column,
-                      kind == Kind::classes ? "words or numbers" : "numbers"));
+                      kind == Kind::classes ? "words or numbers" : "numbers");
     }
     const std::string cell = trim(found->second);
     double number = 0;

@@ -1,9 +1,7 @@
 // ScalarRegressionTask: numbers of a whole image, which columns of a table tell, such as an age or
 // a count.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
-#include "base/error.h"
 #include "data/loader/batch.h"
 #include "tasks/target_scale.h"
 #include "tasks/whole_images/whole_image.h"
@@ -30,8 +28,7 @@ class ScalarRegressionHead final : public WholeImageHead {
       v("normalize_target",
         normalize_target,
         "learn numbers scaled to mean 0 and deviation 1; `decoder` keeps the mean and the "
-        "deviation "
-        "of the training's and scales predictions back; false: learn them as they are");
+        "deviation of the training's and scales predictions back; false: learn them as they are");
     }
     void check(const Node& /*model*/) {
       expect_no_voxels(*this);

@@ -27,11 +27,11 @@ WholeImageHead::WholeImageHead(const HeadOptions& options, ImageTarget target)
 
 void WholeImageHead::fit(int64_t /*spatial_dims*/, int64_t channels) {
   if (channels == target_.count) return;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "task.model: out_channels={}, expected {}: {}",
       channels,
       target_.count,
-      target_.kind == ImageTarget::Kind::values ? "one for each of task.columns" : "num_classes"));
+      target_.kind == ImageTarget::Kind::values ? "one for each of task.columns" : "num_classes");
 }
 
 void WholeImageHead::prepare(data::Sample& sample, const std::string& /*x_key*/) const {

@@ -50,10 +50,10 @@ class EarlyStopping final : public Callback {
       if (!options_.strict) return;
       std::vector<std::string> names;
       for (const auto& [name, value] : metrics) names.push_back(name);
-      throw ConfigError(fmt::format("callbacks.{}.monitor: no metric '{}'.{}",
-                                    name,
-                                    options_.monitor,
-                                    suggestion(options_.monitor, names)));
+      throw ConfigError("callbacks.{}.monitor: no metric '{}'.{}",
+                        name,
+                        options_.monitor,
+                        suggestion(options_.monitor, names));
     }
     const std::string reason = reason_to_stop(metric->second);
     if (reason.empty()) return;

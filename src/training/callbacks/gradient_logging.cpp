@@ -4,11 +4,9 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/strings.h"
 #include "config/registry.h"
-#include "io/events/event_file.h"
 #include "nn/model.h"
 #include "training/callback.h"
 

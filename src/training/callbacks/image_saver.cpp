@@ -46,9 +46,9 @@ class ImageSaver final : public Callback {
       const std::vector<std::string> known{"train", "val", "test", "predict"};
       for (const std::string& stage : stages) {
         if (std::find(known.begin(), known.end(), stage) == known.end())
-          throw ConfigError(fmt::format("stages: expected train, val, test or predict, got '{}'.{}",
-                                        stage,
-                                        suggestion(stage, known)));
+          throw ConfigError("stages: expected train, val, test or predict, got '{}'.{}",
+                            stage,
+                            suggestion(stage, known));
       }
     }
   };

@@ -3,8 +3,6 @@
 // without `contains`.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -29,8 +27,8 @@ std::shared_ptr<torch::nn::Module> module_called(const std::string& name, nn::Mo
     if (item.key() == name) return item.value();
     names.push_back(item.key());
   }
-  throw ConfigError(fmt::format(
-      "LayerFreeze.modules: the model has no module '{}'.{}", name, suggestion(name, names)));
+  throw ConfigError(
+      "LayerFreeze.modules: the model has no module '{}'.{}", name, suggestion(name, names));
 }
 
 class LayerFreeze final : public Callback {
@@ -71,10 +69,10 @@ class LayerFreeze final : public Callback {
       }
     }
     if (count > 0) return;
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "LayerFreeze: no parameter's name contains {}; the first is '{}'",
         options_.contains.empty() ? "what is not excluded" : join(options_.contains, ", "),
-        model.named_parameters().keys().front()));
+        model.named_parameters().keys().front());
   }
   void on_fit_start(Context& context) override {
     int64_t frozen = 0, all = 0;

@@ -23,10 +23,8 @@ class LearningRateMonitor final : public Callback {
     }
     void check() const {
       const std::string given = logging_interval.value_or("step");
-      if (given != "step" && given != "epoch") {
-        throw ConfigError(
-            fmt::format("logging_interval: expected 'step', 'epoch' or null, got '{}'", given));
-      }
+      if (given != "step" && given != "epoch")
+        throw ConfigError("logging_interval: expected 'step', 'epoch' or null, got '{}'", given);
     }
   };
   explicit LearningRateMonitor(const Options& options)

@@ -50,7 +50,7 @@ std::string fill_in(const std::string& pattern,
                             metric == state.metrics.end() ? std::nan("") : metric->second);
       }
     } catch (const fmt::format_error& error) {
-      throw ConfigError(fmt::format("filename: {}: {{{}}}: {}", pattern, field, error.what()));
+      throw ConfigError("filename: {}: {{{}}}: {}", pattern, field, error.what());
     }
     at = end;
   }
@@ -301,10 +301,10 @@ class ModelCheckpoint final : public Callback {
     if (metric == state.metrics.end()) {
       std::vector<std::string> names;
       for (const auto& [metric_name, value] : state.metrics) names.push_back(metric_name);
-      throw ConfigError(fmt::format("callbacks.{}.monitor: no metric '{}'.{}",
-                                    name,
-                                    *options_.monitor,
-                                    suggestion(*options_.monitor, names)));
+      throw ConfigError("callbacks.{}.monitor: no metric '{}'.{}",
+                        name,
+                        *options_.monitor,
+                        suggestion(*options_.monitor, names));
     }
     const double score = metric->second;
     if (!std::isfinite(score)) return;

@@ -1,7 +1,6 @@
 // ModelSummary, RichModelSummary: the model's layers, once. Source:
 // lightning.pytorch.callbacks.ModelSummary.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/log.h"
 #include "config/registry.h"

@@ -71,8 +71,8 @@ class OutlierDetection final : public Callback {
     }
     for (const std::string& layer : options_.layer_names) {
       if (std::find(names.begin(), names.end(), layer) == names.end())
-        throw ConfigError(fmt::format(
-            "OutlierDetection.layer_names: no module '{}'.{}", layer, suggestion(layer, names)));
+        throw ConfigError(
+            "OutlierDetection.layer_names: no module '{}'.{}", layer, suggestion(layer, names));
     }
   }
   void on_fit_start(Context& context) override {

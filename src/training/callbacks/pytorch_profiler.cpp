@@ -111,17 +111,15 @@ class PyTorchProfiler final : public ProfilingCallback {
       if (with_stack)
         throw ConfigError(
             "with_stack: torch records the stacks of Python and TorchScript, of which there are "
-            "none "
-            "here; expected false (the trace has phases and operations; trainer.profiler=transfers "
-            "names layers and functions)");
+            "none here; expected false (the trace has phases and operations; "
+            "trainer.profiler=transfers names layers and functions)");
       std::vector<std::string> keys;
       for (const auto& [key, value] : perf::operator_sort_keys()) keys.push_back(key);
       if (sort_by_key && std::find(keys.begin(), keys.end(), *sort_by_key) == keys.end())
-        throw ConfigError(
-            fmt::format("sort_by_key: no '{}'.{}", *sort_by_key, suggestion(*sort_by_key, keys)));
+        throw ConfigError("sort_by_key: no '{}'.{}", *sort_by_key, suggestion(*sort_by_key, keys));
       for (const std::string& activity : activities) {
         if (activity != "cpu" && activity != "cuda")
-          throw ConfigError(fmt::format("activities: expected cpu or cuda, found '{}'", activity));
+          throw ConfigError("activities: expected cpu or cuda, found '{}'", activity);
       }
     }
   };

@@ -4,7 +4,6 @@
 
 #include "base/stopwatch.h"
 #include "config/registry.h"
-#include "data/loader/batch.h"
 #include "training/callback.h"
 
 namespace cytra::training {

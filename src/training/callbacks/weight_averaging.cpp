@@ -8,7 +8,6 @@
 
 #include "config/registry.h"
 #include "nn/model.h"
-#include "nn/weights.h"
 #include "training/callback.h"
 
 namespace cytra::training {

@@ -1,6 +1,5 @@
 // CSVLogger: csv/version_0/metrics.csv, a row per logging, as lightning.pytorch.loggers.CSVLogger.
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // JSONLogger: metrics.jsonl, an object per logging, for programs to follow: `tail -f`, jq, pandas.
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // RMSprop. Source: torch.optim.RMSprop (Tieleman & Hinton 2012; `centered` by Graves 2013).
 #include <ATen/ATen.h>
 
-#include "base/error.h"
 #include "config/registry.h"
 #include "training/optimizer.h"
 

@@ -96,12 +96,12 @@ void GradientAverage::after_backward() {
     if (idle.empty()) throw;
     const std::size_t count = idle.size();
     if (count > 4) idle.resize(4);
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "{} parameters had no part in the loss ({}{}), so that their gradients can't be averaged; "
         "set trainer.strategy=ddp_find_unused_parameters_true",
         count,
         fmt::join(idle, ", "),
-        count > idle.size() ? ", ..." : ""));
+        count > idle.size() ? ", ..." : "");
   }
 }
 

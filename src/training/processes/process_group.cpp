@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <vector>
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -76,10 +75,10 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
   SharedLibrary library(path_beside(&make_nccl, "libcytra_nccl.so"), SharedLibrary::Symbols::local);
   const auto entry = library.find<NcclEntry>(kNcclEntry);
   if (entry == nullptr) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "trainer.devices: several GPUs need NCCL, which this build has not ({}); build it where "
         "the CUDA toolkit and nccl.h are, or use trainer.accelerator=cpu",
-        library.problem()));
+        library.problem());
   }
   return c10::intrusive_ptr<c10d::Backend>::reclaim(entry(
       store, static_cast<int>(place.rank), static_cast<int>(place.size), device.index(), timeout));

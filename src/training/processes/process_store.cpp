@@ -45,9 +45,9 @@ int listen_on_loopback(uint16_t& port) {
       ::getsockname(socket, any, &size) != 0) {
     const int error = errno;
     ::close(socket);
-    throw IoError(fmt::format("can't listen on 127.0.0.1:{} (MASTER_PORT): {}",
-                              port,
-                              std::generic_category().message(error)));
+    throw IoError("can't listen on 127.0.0.1:{} (MASTER_PORT): {}",
+                  port,
+                  std::generic_category().message(error));
   }
   port = ntohs(address.sin_port);
   return socket;
@@ -148,9 +148,9 @@ c10::intrusive_ptr<c10d::TCPStore> serve_store(ProcessPlace& place,
     place.port = store->getPort();
     return store;
   } catch (const std::exception& error) {
-    throw IoError(fmt::format("rank 0: can't listen on port {} (MASTER_PORT): {}",
-                              place.port,
-                              split(error.what(), '\n').front()));
+    throw IoError("rank 0: can't listen on port {} (MASTER_PORT): {}",
+                  place.port,
+                  split(error.what(), '\n').front());
   }
 }
 

@@ -1,6 +1,5 @@
 #include "training/processes/processes.h"
 
-#include <algorithm>
 #include <csignal>
 #include <typeinfo>
 
@@ -71,7 +70,7 @@ Processes::Received Processes::receive() {
     for (;;) {
       if (const auto text = shared_->ask(ask, shared_->timeout + 1s, true)) return {*text};
       if (std::chrono::steady_clock::now() - begin > shared_->timeout)
-        throw IoError(fmt::format("rank {}: rank 0 has sent nothing", place_.rank));
+        throw IoError("rank {}: rank 0 has sent nothing", place_.rank);
       std::this_thread::sleep_for(50ms);
     }
   } catch (const Interrupted& signal) {

@@ -123,13 +123,12 @@ void Processes::Shared::expect_store(bool is_late) {
   }
   if (why.empty() && !is_late) return;
   if (was_there) throw IoError("stopped answering: " + store_name());
-  throw IoError(
-      fmt::format("rank {} of {}: rank 0 can't be reached at {}:{} (MASTER_ADDR, MASTER_PORT): {}",
-                  place.rank,
-                  place.size,
-                  place.host,
-                  place.port,
-                  why.empty() ? "the program that listens there does not answer" : why));
+  throw IoError("rank {} of {}: rank 0 can't be reached at {}:{} (MASTER_ADDR, MASTER_PORT): {}",
+                place.rank,
+                place.size,
+                place.host,
+                place.port,
+                why.empty() ? "the program that listens there does not answer" : why);
 }
 
 std::string Processes::Shared::describe(const std::vector<int64_t>& ranks) {
@@ -194,7 +193,7 @@ void Processes::Shared::await_all() {
     }
     if (missing.empty()) return;
     if (std::chrono::steady_clock::now() - begin > timeout)
-      throw IoError(fmt::format("never came: {} (trainer.process_timeout)", describe(missing)));
+      throw IoError("never came: {} (trainer.process_timeout)", describe(missing));
     std::this_thread::sleep_for(50ms);
   }
 }
@@ -229,11 +228,10 @@ void Processes::Shared::explain(const std::string& what) {
         end_with("4 stopped answering: " + describe(silent) +
                  ": killed, out of memory, or its machine is gone");
       } else if (is_late) {
-        end_with(
-            fmt::format("4 waited {} (trainer.process_timeout) for {}: it lives, but is busy "
-                        "elsewhere",
-                        format_seconds(std::chrono::duration<double>(timeout).count()),
-                        describe(behind)));
+        end_with(fmt::format(
+            "4 waited {} (trainer.process_timeout) for {}: it lives, but is busy elsewhere",
+            format_seconds(std::chrono::duration<double>(timeout).count()),
+            describe(behind)));
       } else {
         end_with(fmt::format("4 rank {}: {}", place.rank, split(what, '\n').front()));
       }

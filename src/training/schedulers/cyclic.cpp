@@ -2,7 +2,6 @@
 // 2017; torch.optim.lr_scheduler.CyclicLR in closed form.
 #include <cmath>
 
-#include "base/error.h"
 #include "config/registry.h"
 #include "training/scheduler.h"
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "config/registry.h"
 #include "training/scheduler.h"
@@ -55,9 +53,9 @@ class ReduceLROnPlateau final : public Scheduler {
     if (metric == metrics.end()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : metrics) names.push_back(name);
-      throw ConfigError(fmt::format("scheduler.monitor: no metric '{}'.{}",
-                                    options_.monitor,
-                                    suggestion(options_.monitor, names)));
+      throw ConfigError("scheduler.monitor: no metric '{}'.{}",
+                        options_.monitor,
+                        suggestion(options_.monitor, names));
     }
     if (is_better(metric->second)) {
       best_ = metric->second;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "device/device.h"
 #include "device/error.h"
 #include "perf/scopes.h"
 #include "training/callback.h"

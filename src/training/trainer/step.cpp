@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include "base/error.h"
@@ -93,7 +92,7 @@ void backward(const at::Tensor& loss,
     const std::string what = error.what_without_backtrace();
     if (what.find("returned nan values") == std::string::npos) throw;
     throw DivergedError(
-        fmt::format("a gradient is nan at step {} (samples: {}): {}", step, join(ids, ", "), what));
+        "a gradient is nan at step {} (samples: {}): {}", step, join(ids, ", "), what);
   }
 }
 

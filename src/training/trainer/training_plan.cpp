@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "training/callback.h"
@@ -25,9 +24,9 @@ TrainingPlan plan_training(const TrainerOptions& options,
   processes.sum({all});
   if (all[0].item<double>() != static_cast<double>(train_batches * processes.place().size)) {
     throw DataError(
-        fmt::format("{} training batches, but other processes have another number: expected the "
-                    "same images everywhere",
-                    train_batches));
+        "{} training batches, but other processes have another number: expected the same images "
+        "everywhere",
+        train_batches);
   }
   TrainingPlan plan;
   plan.batches = train_batches;
@@ -37,10 +36,10 @@ TrainingPlan plan_training(const TrainerOptions& options,
   const int64_t interval = options.val_check_interval.count;
   if (plan.has_validation && options.check_val_every_n_epoch && interval > train_batches) {
     throw ConfigError(
-        fmt::format("trainer.val_check_interval={}: an epoch has {} batches; expected at most that "
-                    "number, or trainer.check_val_every_n_epoch=null, which counts over epochs",
-                    interval,
-                    train_batches));
+        "trainer.val_check_interval={}: an epoch has {} batches; expected at most that number, or "
+        "trainer.check_val_every_n_epoch=null, which counts over epochs",
+        interval,
+        train_batches);
   }
   const int64_t accumulate = options.accumulate_grad_batches;
   const int64_t steps = (train_batches + accumulate - 1) / accumulate;  // of an epoch

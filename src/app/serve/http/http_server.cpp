@@ -463,16 +463,15 @@ void Service::open_tcp(const std::string& host, int64_t number) {
   Tcp::resolver resolver(io);
   const auto found = resolver.resolve(host, std::to_string(number), Tcp::resolver::passive, error);
   if (error || found.empty())
-    throw ConfigError(
-        fmt::format("host: {}: {}, expected an address of this machine", host, error.message()));
+    throw ConfigError("host: {}: {}, expected an address of this machine", host, error.message());
   const Tcp::endpoint endpoint = found.begin()->endpoint();
   const auto check = [&] {
     if (!error) return;
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "port: {}: {}{}",
         number,
         error.message(),
-        error == net::error::address_in_use ? "; expected a free one, or 0, which picks one" : ""));
+        error == net::error::address_in_use ? "; expected a free one, or 0, which picks one" : "");
   };
   tcp.open(endpoint.protocol(), error);
   check();
@@ -490,7 +489,7 @@ void Service::open_tcp(const std::string& host, int64_t number) {
 void Service::open_local(const std::string& path) {
   ErrorCode error;
   const auto fail = [&](const std::string& why) {
-    throw ConfigError(fmt::format("host: unix:{}: {}", path, why));
+    throw ConfigError("host: unix:{}: {}", path, why);
   };
   if (path.empty() || path.size() > 107) fail("expected a path of 1 to 107 bytes");
   const Local::endpoint endpoint(path);

@@ -24,7 +24,7 @@ constexpr const char* kFolderName = "/cytra-serve-";
 
 /// An error of the machine, whatever its number: no request can help it.
 [[noreturn]] void fail_folder(const std::string& folder, int error_number) {
-  throw IoError(fmt::format("{}: can't make a folder: {}", folder, std::strerror(error_number)));
+  throw IoError("{}: can't make a folder: {}", folder, std::strerror(error_number));
 }
 
 std::string disk_folder() {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 
 #include "app/serve/http/http.h"

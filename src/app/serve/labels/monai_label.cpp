@@ -93,8 +93,7 @@ std::string format_for(const std::string& ending) {
   const io::Format* format = ending.empty() ? nullptr : io::format_of_name("a" + ending);
   if (format == nullptr || format->create == nullptr || format->are_folders)
     throw HttpError(400,
-                    "result_extension: {}: expected .nii.gz, .nrrd, .mha, .tif, .png "
-                    "or .npy",
+                    "result_extension: {}: expected .nii.gz, .nrrd, .mha, .tif, .png or .npy",
                     printable(ending, 20));
   return format->name;
 }

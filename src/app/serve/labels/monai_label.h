@@ -5,11 +5,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "app/serve/http/request_folders.h"
-#include "app/serve/labels/datastore.h"
 #include "app/serve/models/served_model.h"
 
 namespace cytra::app {

@@ -2,7 +2,6 @@
 // All that `serve` takes.
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "app/predict/config.h"
 #include "base/strings.h"
@@ -37,9 +36,8 @@ struct ServeLimits {
     v("drain_s", drain_s, "after SIGTERM for what is being answered", 0, 1e6);
   }
   void check() const {
-    if (body_mb > requests_mb) {
+    if (body_mb > requests_mb)
       throw ConfigError("limits.body_mb: a body may not be larger than all of limits.requests_mb");
-    }
   }
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 // A model that predicts images of many requests: some threads read, one computes, some finish.
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "app/serve/http/json_body.h"
 #include "app/serve/tensors/shared_regions.h"
 #include "io/image.h"
 

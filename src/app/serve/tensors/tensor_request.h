@@ -3,7 +3,6 @@
 // https://github.com/open-inference/open-inference-protocol
 // https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_binary_data.md
 #include <memory>
-#include <string>
 
 #include "app/serve/models/served_model.h"
 #include "app/serve/tensors/shared_regions.h"
