@@ -32,9 +32,8 @@ struct SubpixelUpsample final : Layer {
       : scale_(scale) {
     int64_t parts = 1;
     for (std::size_t d = 0; d < dims; ++d) parts *= scale;
-    conv_ = register_module(
-        "conv_block",
-        std::make_shared<Conv>(in, out * parts, ConvOptions{Sizes(dims, 3), Sizes(dims, 1), bias}));
+    conv_ = put<Conv>(
+        *this, "conv_block", in, out * parts, ConvOptions{Sizes(dims, 3), Sizes(dims, 1), bias});
     const at::NoGradGuard no_grad;  // all parts of a channel begin alike
     at::Tensor one = torch::nn::init::kaiming_normal_(conv_->weight.slice(0, 0, out).clone());
     conv_->weight.copy_(one.repeat_interleave(parts, 0));

@@ -23,7 +23,7 @@ UnetBlock::UnetBlock(int64_t in, int64_t out, const UnetBlockOptions& options)
   const auto norm = [&] { return std::make_shared<Norm>(options.norm, out); };
   conv1_ = register_module("conv1", conv(in, options.kernel, options.stride));
   conv2_ = register_module("conv2", conv(out, options.kernel, one));
-  act_ = register_module("lrelu", std::make_shared<Activation>(options.act));
+  act_ = put<Activation>(*this, "lrelu", options.act);
   norm1_ = register_module("norm1", norm());
   norm2_ = register_module("norm2", norm());
   if (residual_ && (in != out || options.stride != one)) {
@@ -46,8 +46,7 @@ UnetUpBlock::UnetUpBlock(
                                     out,
                                     {scale, scale, trans_bias, true, {}, 1, options.he_slope},
                                     options.dropout))),
-      conv_block_(
-          register_module("conv_block", std::make_shared<UnetBlock>(2 * out, out, options))) {}
+      conv_block_(put<UnetBlock>(*this, "conv_block", 2 * out, out, options)) {}
 
 at::Tensor UnetUpBlock::forward(const at::Tensor& x, const at::Tensor& skip) {
   return call(*conv_block_, at::cat({call(*transp_conv_, x), skip}, 1));

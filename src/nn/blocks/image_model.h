@@ -28,4 +28,22 @@ struct ImageModel : Model {
   ImageModelOptions shape_;
 };
 
+/// What networks that take images of one size alone have in common.
+struct FixedSizeModel : Model {
+  FixedSizeModel(const ModelOptions& options,
+                 Sizes sides,
+                 int64_t in_channels,
+                 int64_t out_channels)
+      : Model(options), sides_(std::move(sides)), channels_(in_channels, out_channels) {}
+  std::vector<int64_t> divisor() const override { return Sizes(sides_.size(), 1); }
+  std::vector<int64_t> fixed_size() const override { return sides_; }
+  int64_t in_channels() const override { return channels_.first; }
+  int64_t out_channels() const override { return channels_.second; }
+  int64_t spatial_dims() const override { return static_cast<int64_t>(sides_.size()); }
+
+ private:
+  Sizes sides_;
+  std::pair<int64_t, int64_t> channels_;
+};
+
 }  // namespace cytra::nn

@@ -27,6 +27,14 @@ struct Sequence : Layer {
   std::vector<std::shared_ptr<Layer>> layers_;
 };
 
+/// `count` layers of one kind, each made with the arguments.
+template <class Made, class... Arguments>
+std::shared_ptr<Sequence> repeated(int64_t count, const Arguments&... arguments) {
+  std::vector<std::shared_ptr<Layer>> layers;
+  for (int64_t i = 0; i < count; ++i) layers.push_back(std::make_shared<Made>(arguments...));
+  return std::make_shared<Sequence>(std::move(layers));
+}
+
 /// The module in which `name` is registered ("a.b" for "a.b.c"), made where there is none.
 torch::nn::Module& parent_of(torch::nn::Module& root, const std::string& name);
 
@@ -37,6 +45,13 @@ std::shared_ptr<Module> put(torch::nn::Module& root,
                             const std::string& name,
                             std::shared_ptr<Module> module) {
   return parent_of(root, name).register_module(name.substr(name.rfind('.') + 1), std::move(module));
+}
+/// Registers a new module, which is made with the arguments.
+template <class Module, class... Arguments>
+std::shared_ptr<Module> put(torch::nn::Module& root,
+                            const std::string& name,
+                            Arguments&&... arguments) {
+  return put(root, name, std::make_shared<Module>(std::forward<Arguments>(arguments)...));
 }
 
 /// The product of all strides, per dimension: what sides must be multiples of.

@@ -143,7 +143,7 @@ struct MaeEncoder::Patchify : torch::nn::Module {
 /// Weighted sums of normalised tokens, as many as `sums`: L times (N,T,E) -> (S,N,T,E).
 struct MaeEncoder::Weigher : torch::nn::Module {
   Weigher(int64_t layers, int64_t features, int64_t sums)
-      : weights_(register_module("weights", std::make_shared<Linear>(layers, sums))),
+      : weights_(put<Linear>(*this, "weights", layers, sums)),
         norms_(register_list(*this, "norms", layers, [&](int64_t /*i*/) {
           return std::make_shared<LayerNorm>(features);
         })) {
@@ -168,15 +168,14 @@ MaeEncoder::MaeEncoder(const MaeOptions& options,
                        int64_t heads,
                        int64_t intermediates)
     : class_token_(register_embedding(*this, "cls_token", {1, 1, features})),
-      patchify_(register_module("patchify", std::make_shared<Patchify>(options, features))) {
+      patchify_(put<Patchify>(*this, "patchify", options, features)) {
   expect_heads("emb_dim", features, "encoder_head", heads);
   blocks_ = register_list(*this, "transformer", layers, [&](int64_t /*i*/) {
     return std::make_shared<TransformerBlock>(kTimmBlock, features, heads, kMlpRatio * features);
   });
-  norm_ = register_module("layer_norm", std::make_shared<LayerNorm>(features));
+  norm_ = put<LayerNorm>(*this, "layer_norm", features);
   if (intermediates > 0) {
-    weigher_ = register_module("intermediate_weighter",
-                               std::make_shared<Weigher>(layers, features, intermediates));
+    weigher_ = put<Weigher>(*this, "intermediate_weighter", layers, features, intermediates);
   }
 }
 
@@ -205,11 +204,10 @@ void MaeDecoderOptions::check() const {
 struct MaeDecoder::CrossBlock : torch::nn::Module {
   CrossBlock(int64_t features, int64_t heads)
       : heads_(heads),
-        norm1_(register_module("norm1", std::make_shared<LayerNorm>(features))),
-        norm2_(register_module("norm2", std::make_shared<LayerNorm>(features))),
-        mlp_(register_module("mlp",
-                             std::make_shared<Mlp>(kTimmBlock, features, kMlpRatio * features))) {
-    const auto attention = register_module("cross_attn", std::make_shared<torch::nn::Module>());
+        norm1_(put<LayerNorm>(*this, "norm1", features)),
+        norm2_(put<LayerNorm>(*this, "norm2", features)),
+        mlp_(put<Mlp>(*this, "mlp", kTimmBlock, features, kMlpRatio * features)) {
+    const auto attention = put<torch::nn::Module>(*this, "cross_attn");
     query_ = attention->register_module("q", std::make_shared<Linear>(features, features, false));
     key_value_ =
         attention->register_module("kv", std::make_shared<Linear>(features, 2 * features, false));
@@ -241,13 +239,10 @@ MaeDecoder::MaeDecoder(const MaeDecoderOptions& options,
     : grid_(grid),
       size_(size),
       has_class_token_(has_class_token),
-      projection_norm_(
-          register_module("projection_norm", std::make_shared<LayerNorm>(options.decoder_dim))),
-      norm_(register_module("decoder_norm", std::make_shared<LayerNorm>(options.decoder_dim))),
-      projection_(
-          register_module("projection", std::make_shared<Linear>(features, options.decoder_dim))),
-      head_(register_module(
-          "head", std::make_shared<Linear>(options.decoder_dim, product(size) * channels))),
+      projection_norm_(put<LayerNorm>(*this, "projection_norm", options.decoder_dim)),
+      norm_(put<LayerNorm>(*this, "decoder_norm", options.decoder_dim)),
+      projection_(put<Linear>(*this, "projection", features, options.decoder_dim)),
+      head_(put<Linear>(*this, "head", options.decoder_dim, product(size) * channels)),
       mask_token_(register_embedding(*this, "mask_token", {1, 1, options.decoder_dim})) {
   const int64_t width = options.decoder_dim, heads = options.decoder_head;
   if (learnable_positions) {

@@ -59,26 +59,20 @@ SamPromptEncoder::SamPromptEncoder(int64_t features,
                                    const SamDecoderOptions& options)
     : side_(side), img_size_(img_size) {
   const int64_t mask_features = options.mask_in_chans;
-  frequencies_ = register_module("pe_layer", std::make_shared<torch::nn::Module>())
+  frequencies_ = put<torch::nn::Module>(*this, "pe_layer")
                      ->register_buffer("positional_encoding_gaussian_matrix",
                                        at::randn({2, features / 2}) * options.pe_scale);
   for (int64_t i = 0; i < 4; ++i)
     corners_.push_back(put_embedding(*this, fmt::format("point_embeddings.{}", i), 1, features));
   no_point_ = put_embedding(*this, "not_a_point_embed", 1, features);
   downscaling_ = {
-      put(*this,
-          "mask_downscaling.0",
-          std::make_shared<Conv>(1, mask_features / 4, twofold(false))),
-      put(*this, "mask_downscaling.1", std::make_shared<ChannelNorm>(mask_features / 4)),
-      put(*this, "mask_downscaling.2", std::make_shared<Gelu>()),
-      put(*this,
-          "mask_downscaling.3",
-          std::make_shared<Conv>(mask_features / 4, mask_features, twofold(false))),
-      put(*this, "mask_downscaling.4", std::make_shared<ChannelNorm>(mask_features)),
-      put(*this, "mask_downscaling.5", std::make_shared<Gelu>()),
-      put(*this,
-          "mask_downscaling.6",
-          std::make_shared<Conv>(mask_features, features, ConvOptions{{1, 1}, {1, 1}}))};
+      put<Conv>(*this, "mask_downscaling.0", 1, mask_features / 4, twofold(false)),
+      put<ChannelNorm>(*this, "mask_downscaling.1", mask_features / 4),
+      put<Gelu>(*this, "mask_downscaling.2"),
+      put<Conv>(*this, "mask_downscaling.3", mask_features / 4, mask_features, twofold(false)),
+      put<ChannelNorm>(*this, "mask_downscaling.4", mask_features),
+      put<Gelu>(*this, "mask_downscaling.5"),
+      put<Conv>(*this, "mask_downscaling.6", mask_features, features, ConvOptions{{1, 1}, {1, 1}})};
   no_mask_ = put_embedding(*this, "no_mask_embed", 1, features);
 }
 
@@ -164,7 +158,7 @@ struct SamMaskDecoder::LayersMlp final : torch::nn::Module {
 };
 
 SamMaskDecoder::SamMaskDecoder(int64_t features, const SamDecoderOptions& options) {
-  const auto transformer = register_module("transformer", std::make_shared<torch::nn::Module>());
+  const auto transformer = put<torch::nn::Module>(*this, "transformer");
   blocks_ = register_list(*transformer, "layers", options.decoder_depth, [&](int64_t i) {
     return std::make_shared<TwoWayBlock>(
         features, options.decoder_num_heads, options.decoder_mlp_dim, i == 0);
@@ -177,22 +171,20 @@ SamMaskDecoder::SamMaskDecoder(int64_t features, const SamDecoderOptions& option
   const int64_t masks = options.num_multimask_outputs + 1;
   quality_token_ = put_embedding(*this, "iou_token", 1, features);
   mask_tokens_ = put_embedding(*this, "mask_tokens", masks, features);
-  upscaling_ = {put(*this,
-                    "output_upscaling.0",
-                    std::make_shared<Conv>(features, features / 4, twofold(true))),
-                put(*this, "output_upscaling.1", std::make_shared<ChannelNorm>(features / 4)),
-                put(*this, "output_upscaling.2", std::make_shared<Gelu>()),
-                put(*this,
-                    "output_upscaling.3",
-                    std::make_shared<Conv>(features / 4, features / 8, twofold(true))),
-                put(*this, "output_upscaling.4", std::make_shared<Gelu>())};
+  upscaling_ = {put<Conv>(*this, "output_upscaling.0", features, features / 4, twofold(true)),
+                put<ChannelNorm>(*this, "output_upscaling.1", features / 4),
+                put<Gelu>(*this, "output_upscaling.2"),
+                put<Conv>(*this, "output_upscaling.3", features / 4, features / 8, twofold(true)),
+                put<Gelu>(*this, "output_upscaling.4")};
   mask_mlps_ = register_list(*this, "output_hypernetworks_mlps", masks, [&](int64_t) {
     return std::make_shared<LayersMlp>(features, features, features / 8, 3);
   });
-  quality_mlp_ =
-      register_module("iou_prediction_head",
-                      std::make_shared<LayersMlp>(
-                          features, options.iou_head_hidden_dim, masks, options.iou_head_depth));
+  quality_mlp_ = put<LayersMlp>(*this,
+                                "iou_prediction_head",
+                                features,
+                                options.iou_head_hidden_dim,
+                                masks,
+                                options.iou_head_depth);
 }
 
 at::Tensor SamMaskDecoder::attend(ImageTokens& image, int64_t objects, const at::Tensor& sparse) {

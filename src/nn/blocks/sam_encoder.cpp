@@ -68,8 +68,8 @@ struct SamEncoder::Attention final : torch::nn::Module {
   Attention(int64_t features, int64_t heads, int64_t side)
       : side_(side),
         heads_(heads),
-        qkv_(register_module("qkv", std::make_shared<Linear>(features, 3 * features))),
-        output_(register_module("proj", std::make_shared<Linear>(features, features))),
+        qkv_(put<Linear>(*this, "qkv", features, 3 * features)),
+        output_(put<Linear>(*this, "proj", features, features)),
         down_(register_parameter("rel_pos_h", at::zeros({2 * side - 1, features / heads}))),
         across_(register_parameter("rel_pos_w", at::zeros({2 * side - 1, features / heads}))) {}
   /// (N,side,side,E) -> the same
@@ -103,20 +103,16 @@ struct SamEncoder::Block final : torch::nn::Module {
   /// `window`: tokens of a side; 0: the whole image, of `side` tokens.
   Block(const SamEncoderOptions& options, int64_t window, int64_t side)
       : window_(window),
-        norm1_(register_module("norm1",
-                               std::make_shared<LayerNorm>(options.embed_dim, kSamBlock.epsilon))),
-        attn_(
-            register_module("attn",
-                            std::make_shared<Attention>(
-                                options.embed_dim, options.num_heads, window > 0 ? window : side))),
-        norm2_(register_module("norm2",
-                               std::make_shared<LayerNorm>(options.embed_dim, kSamBlock.epsilon))),
-        mlp_(register_module(
+        norm1_(put<LayerNorm>(*this, "norm1", options.embed_dim, kSamBlock.epsilon)),
+        attn_(put<Attention>(
+            *this, "attn", options.embed_dim, options.num_heads, window > 0 ? window : side)),
+        norm2_(put<LayerNorm>(*this, "norm2", options.embed_dim, kSamBlock.epsilon)),
+        mlp_(put<Mlp>(
+            *this,
             "mlp",
-            std::make_shared<Mlp>(kSamBlock,
-                                  options.embed_dim,
-                                  static_cast<int64_t>(static_cast<double>(options.embed_dim) *
-                                                       options.mlp_ratio)))) {}
+            kSamBlock,
+            options.embed_dim,
+            static_cast<int64_t>(static_cast<double>(options.embed_dim) * options.mlp_ratio))) {}
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor normed = call(*norm1_, x);
     const at::Tensor y =
@@ -148,11 +144,10 @@ SamEncoder::SamEncoder(const SamEncoderOptions& options)
     return std::make_shared<Block>(options, is_global ? 0 : options.window_size, side);
   });
   ConvOptions one{{1, 1}, {1, 1}, /*bias=*/false}, three{{3, 3}, {1, 1}, /*bias=*/false};
-  neck_ = {
-      put(*this, "neck.0", std::make_shared<Conv>(options.embed_dim, options.out_chans, one)),
-      put(*this, "neck.1", std::make_shared<ChannelNorm>(options.out_chans)),
-      put(*this, "neck.2", std::make_shared<Conv>(options.out_chans, options.out_chans, three)),
-      put(*this, "neck.3", std::make_shared<ChannelNorm>(options.out_chans))};
+  neck_ = {put<Conv>(*this, "neck.0", options.embed_dim, options.out_chans, one),
+           put<ChannelNorm>(*this, "neck.1", options.out_chans),
+           put<Conv>(*this, "neck.2", options.out_chans, options.out_chans, three),
+           put<ChannelNorm>(*this, "neck.3", options.out_chans)};
 }
 
 at::Tensor SamEncoder::forward(const at::Tensor& image, bool recompute) {

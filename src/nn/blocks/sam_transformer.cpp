@@ -28,10 +28,10 @@ at::Tensor by_images(const at::Tensor& rows, const at::Tensor& tokens) {
 }  // namespace
 
 SamAttention::SamAttention(int64_t features, int64_t inner, int64_t count)
-    : query(register_module("q_proj", std::make_shared<Linear>(features, inner))),
-      key(register_module("k_proj", std::make_shared<Linear>(features, inner))),
-      value(register_module("v_proj", std::make_shared<Linear>(features, inner))),
-      output(register_module("out_proj", std::make_shared<Linear>(inner, features))),
+    : query(put<Linear>(*this, "q_proj", features, inner)),
+      key(put<Linear>(*this, "k_proj", features, inner)),
+      value(put<Linear>(*this, "v_proj", features, inner)),
+      output(put<Linear>(*this, "out_proj", inner, features)),
       heads(count) {}
 
 at::Tensor SamAttention::forward(const at::Tensor& queries,
@@ -102,18 +102,17 @@ void FusedImageTokens::look_at(SamAttention& attention,
 
 TwoWayBlock::TwoWayBlock(int64_t features, int64_t heads, int64_t mlp_features, bool is_first)
     : is_first_(is_first),
-      self_(
-          register_module("self_attn", std::make_shared<SamAttention>(features, features, heads))),
-      norm1_(register_module("norm1", std::make_shared<LayerNorm>(features))),
-      to_image_(register_module("cross_attn_token_to_image",
-                                std::make_shared<SamAttention>(features, features / 2, heads))),
-      norm2_(register_module("norm2", std::make_shared<LayerNorm>(features))),
-      first_(put(*this, "mlp.lin1", std::make_shared<Linear>(features, mlp_features))),
-      second_(put(*this, "mlp.lin2", std::make_shared<Linear>(mlp_features, features))),
-      norm3_(register_module("norm3", std::make_shared<LayerNorm>(features))),
-      norm4_(register_module("norm4", std::make_shared<LayerNorm>(features))),
-      to_tokens_(register_module("cross_attn_image_to_token",
-                                 std::make_shared<SamAttention>(features, features / 2, heads))) {}
+      self_(put<SamAttention>(*this, "self_attn", features, features, heads)),
+      norm1_(put<LayerNorm>(*this, "norm1", features)),
+      to_image_(
+          put<SamAttention>(*this, "cross_attn_token_to_image", features, features / 2, heads)),
+      norm2_(put<LayerNorm>(*this, "norm2", features)),
+      first_(put<Linear>(*this, "mlp.lin1", features, mlp_features)),
+      second_(put<Linear>(*this, "mlp.lin2", mlp_features, features)),
+      norm3_(put<LayerNorm>(*this, "norm3", features)),
+      norm4_(put<LayerNorm>(*this, "norm4", features)),
+      to_tokens_(
+          put<SamAttention>(*this, "cross_attn_image_to_token", features, features / 2, heads)) {}
 
 void TwoWayBlock::run(at::Tensor& tokens, const at::Tensor& token_places, ImageTokens& image) {
   if (is_first_) {

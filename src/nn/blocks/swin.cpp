@@ -82,9 +82,8 @@ struct SwinStage::Attention : torch::nn::Module {
     for (const int64_t side : options.window) rows *= 2 * side - 1;
     table_ = register_embedding(*this, "relative_position_bias_table", {rows, heads_});
     index_ = register_buffer("relative_position_index", relative_positions(options.window));
-    qkv_ =
-        register_module("qkv", std::make_shared<Linear>(features, 3 * features, options.qkv_bias));
-    proj_ = register_module("proj", std::make_shared<Linear>(features, features));
+    qkv_ = put<Linear>(*this, "qkv", features, 3 * features, options.qkv_bias);
+    proj_ = put<Linear>(*this, "proj", features, features);
   }
   /// (N * windows, voxels, C)
   at::Tensor forward(const at::Tensor& x, const at::Tensor& far) {
@@ -125,16 +124,15 @@ struct SwinStage::Attention : torch::nn::Module {
 struct SwinStage::Block : torch::nn::Module {
   Block(int64_t features, const SwinOptions& options, double path_drop)
       : path_drop_(path_drop),
-        norm1_(register_module("norm1", std::make_shared<LayerNorm>(features))),
-        attn_(register_module("attn", std::make_shared<Attention>(features, options))),
-        norm2_(register_module("norm2", std::make_shared<LayerNorm>(features))),
-        mlp_(register_module(
-            "mlp",
-            std::make_shared<Mlp>(
-                kMonaiBlock,
-                features,
-                static_cast<int64_t>(static_cast<double>(features) * options.mlp_ratio),
-                options.drop))) {}
+        norm1_(put<LayerNorm>(*this, "norm1", features)),
+        attn_(put<Attention>(*this, "attn", features, options)),
+        norm2_(put<LayerNorm>(*this, "norm2", features)),
+        mlp_(put<Mlp>(*this,
+                      "mlp",
+                      kMonaiBlock,
+                      features,
+                      static_cast<int64_t>(static_cast<double>(features) * options.mlp_ratio),
+                      options.drop)) {}
   at::Tensor forward(const at::Tensor& x, const Windows* windows) {
     const at::Tensor y = x + passed(attended(call(*norm1_, x), *windows));
     return y + passed(call(*mlp_, call(*norm2_, y)));
@@ -178,7 +176,7 @@ SwinStage::SwinStage(int64_t features, const SwinOptions& options)
                 features, options, options.path_drop[static_cast<std::size_t>(i)]);
           })) {
   const int64_t neighbours = features << options.window.size();
-  const auto downsample = register_module("downsample", std::make_shared<torch::nn::Module>());
+  const auto downsample = put<torch::nn::Module>(*this, "downsample");
   reduction_ = downsample->register_module(
       "reduction", std::make_shared<Linear>(neighbours, 2 * features, false));
   norm_ = downsample->register_module("norm", std::make_shared<LayerNorm>(neighbours));

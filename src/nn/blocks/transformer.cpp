@@ -57,8 +57,8 @@ at::Tensor attend(const at::Tensor& query,
 
 SelfAttention::SelfAttention(
     const BlockStyle& style, int64_t features, int64_t heads, bool qkv_bias, double dropout)
-    : output(register_module(style.attention_output, std::make_shared<Linear>(features, features))),
-      qkv(register_module("qkv", std::make_shared<Linear>(features, 3 * features, qkv_bias))),
+    : output(put<Linear>(*this, style.attention_output, features, features)),
+      qkv(put<Linear>(*this, "qkv", features, 3 * features, qkv_bias)),
       heads_(heads),
       dropout_(dropout) {}
 
@@ -72,8 +72,8 @@ at::Tensor SelfAttention::forward(const at::Tensor& x) {
 }
 
 Mlp::Mlp(const BlockStyle& style, int64_t features, int64_t hidden, double dropout)
-    : first(register_module(style.mlp_first, std::make_shared<Linear>(features, hidden))),
-      second(register_module(style.mlp_second, std::make_shared<Linear>(hidden, features))),
+    : first(put<Linear>(*this, style.mlp_first, features, hidden)),
+      second(put<Linear>(*this, style.mlp_second, hidden, features)),
       dropout_(dropout) {}
 
 at::Tensor Mlp::forward(const at::Tensor& x) {
@@ -87,11 +87,10 @@ TransformerBlock::TransformerBlock(const BlockStyle& style,
                                    int64_t mlp_features,
                                    bool qkv_bias,
                                    double dropout)
-    : mlp(register_module("mlp", std::make_shared<Mlp>(style, features, mlp_features, dropout))),
-      norm1(register_module("norm1", std::make_shared<LayerNorm>(features, style.epsilon))),
-      norm2(register_module("norm2", std::make_shared<LayerNorm>(features, style.epsilon))),
-      attn(register_module(
-          "attn", std::make_shared<SelfAttention>(style, features, heads, qkv_bias, dropout))) {}
+    : mlp(put<Mlp>(*this, "mlp", style, features, mlp_features, dropout)),
+      norm1(put<LayerNorm>(*this, "norm1", features, style.epsilon)),
+      norm2(put<LayerNorm>(*this, "norm2", features, style.epsilon)),
+      attn(put<SelfAttention>(*this, "attn", style, features, heads, qkv_bias, dropout)) {}
 
 at::Tensor TransformerBlock::forward(const at::Tensor& x) {
   const at::Tensor y = x + call(*attn, call(*norm1, x));

@@ -82,7 +82,7 @@ struct TransformerBlock : torch::nn::Module {
 /// `count` modules named 0, 1, ... of make(i) in a module `name` of `owner`.
 template <class Make>
 auto register_list(torch::nn::Module& owner, const char* name, int64_t count, const Make& make) {
-  const auto list = owner.register_module(name, std::make_shared<torch::nn::Module>());
+  const auto list = put<torch::nn::Module>(owner, name);
   std::vector<decltype(make(0))> modules;
   for (int64_t i = 0; i < count; ++i)
     modules.push_back(list->register_module(std::to_string(i), make(i)));

@@ -72,7 +72,7 @@ struct VitEncoder::PatchEmbedding : torch::nn::Module {
     } else {
       const int64_t values =
           std::accumulate(patch.begin(), patch.end(), options.in_channels, std::multiplies<>());
-      linear_ = register_module("patch_embeddings", std::make_shared<torch::nn::Module>())
+      linear_ = put<torch::nn::Module>(*this, "patch_embeddings")
                     ->register_module("1", std::make_shared<Linear>(values, features));
       torch::nn::init::normal_(linear_->weight, 0, 0.02);
       torch::nn::init::zeros_(linear_->bias);
@@ -115,12 +115,11 @@ VitEncoder::VitEncoder(torch::nn::Module& owner,
                        const Sizes& patch_size,
                        int64_t num_layers,
                        const std::string& pos_embed_type)
-    : patch_embedding_(owner.register_module(
-          "patch_embedding",
-          std::make_shared<PatchEmbedding>(options, patch_size, pos_embed_type))),
+    : patch_embedding_(
+          put<PatchEmbedding>(owner, "patch_embedding", options, patch_size, pos_embed_type)),
       blocks_(register_list(
           owner, "blocks", num_layers, [&](int64_t /*i*/) { return vit_block(options); })),
-      norm_(owner.register_module("norm", std::make_shared<LayerNorm>(options.hidden_size))) {}
+      norm_(put<LayerNorm>(owner, "norm", options.hidden_size)) {}
 
 std::vector<at::Tensor> VitEncoder::forward(const at::Tensor& image,
                                             const at::Tensor& first,

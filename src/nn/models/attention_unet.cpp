@@ -54,11 +54,9 @@ struct AttentionUp final : torch::nn::Module {
     merged.norm.kind = "instance";
     merged.act.kind = "prelu";
     merged.dropout = dropout;
-    attention_ = register_module("attention", std::make_shared<AttentionGate>(channels, one));
-    up_ =
-        put(*this, "upconv.up", std::make_shared<Convolution>(below, channels, up, batch_relu(0)));
-    merge_ = register_module("merge",
-                             std::make_shared<Convolution>(2 * channels, channels, same, merged));
+    attention_ = put<AttentionGate>(*this, "attention", channels, one);
+    up_ = put<Convolution>(*this, "upconv.up", below, channels, up, batch_relu(0));
+    merge_ = put<Convolution>(*this, "merge", 2 * channels, channels, same, merged);
   }
   at::Tensor forward(const at::Tensor& below, const at::Tensor& skip) {
     const at::Tensor gate = call(*up_, below);
@@ -122,19 +120,15 @@ class AttentionUnet final : public ImageModel {
       const bool is_last = level + 2 == channels.size();
       const Sizes& stride = options.strides[level];
       const ConvOptions up{options.up_kernel_size, stride, true, true};
-      decoder_.push_back(
-          put(*this,
-              name,
-              std::make_shared<AttentionUp>(
-                  channels[level + 1], channels[level], up, same, one, options.dropout)));
+      decoder_.push_back(put<AttentionUp>(
+          *this, name, channels[level + 1], channels[level], up, same, one, options.dropout));
       name += ".submodule";
       encoder_.push_back(put(*this,
                              name + (is_last ? ".conv" : ".0.conv"),
                              convs(channels[level], channels[level + 1], stride)));
       name += ".1";
     }
-    reduce_ = put(
-        *this, "model.2", std::make_shared<Convolution>(channels[0], options.out_channels, one));
+    reduce_ = put<Convolution>(*this, "model.2", channels[0], options.out_channels, one);
   }
 
   at::Tensor forward(const at::Tensor& image) override {

@@ -75,19 +75,18 @@ class BasicUNet final : public ImageModel {
       const int64_t in = features[level];
       const int64_t up = level == 1 ? in : in / 2;
       const std::string name = fmt::format("upcat_{}", level);
-      upsamples_.push_back(put(
-          *this,
-          name + ".upsample",
-          std::make_shared<UpSample>(in, up, UpSampleOptions{options.upsample, options.each(2)})));
+      upsamples_.push_back(put<UpSample>(
+          *this, name + ".upsample", in, up, UpSampleOptions{options.upsample, options.each(2)}));
       decoder_.push_back(
           put(*this,
               name + ".convs",
               two_convs(features[level - 1] + up, features[level == 1 ? 5 : level - 1])));
     }
-    final_ = register_module(
-        "final_conv",
-        std::make_shared<Conv>(
-            features[5], options.out_channels, ConvOptions{options.each(1), options.each(1)}));
+    final_ = put<Conv>(*this,
+                       "final_conv",
+                       features[5],
+                       options.out_channels,
+                       ConvOptions{options.each(1), options.each(1)});
   }
 
   at::Tensor forward(const at::Tensor& image) override {

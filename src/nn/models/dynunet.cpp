@@ -122,27 +122,24 @@ class DynUNet final : public ImageModel, public NnunetModel {
                                : level == last ? "bottleneck"
                                                : fmt::format("downsamples.{}", level - 1);
       const int64_t in = level == 0 ? options.in_channels : filters[level - 1];
-      encoder_.push_back(put(*this, name, std::make_shared<UnetBlock>(in, filters[level], down)));
+      encoder_.push_back(put<UnetBlock>(*this, name, in, filters[level], down));
     }
     for (std::size_t level = last; level > 0; --level) {
       block.kernel = options.kernel_size[level];
-      decoder_.push_back(put(*this,
-                             fmt::format("upsamples.{}", last - level),
-                             std::make_shared<UnetUpBlock>(filters[level],
-                                                           filters[level - 1],
-                                                           options.upsample_kernel_size[level - 1],
-                                                           options.trans_bias,
-                                                           block)));
+      decoder_.push_back(put<UnetUpBlock>(*this,
+                                          fmt::format("upsamples.{}", last - level),
+                                          filters[level],
+                                          filters[level - 1],
+                                          options.upsample_kernel_size[level - 1],
+                                          options.trans_bias,
+                                          block));
     }
     const std::size_t coarser =
         options.deep_supervision ? static_cast<std::size_t>(options.deep_supr_num) : 0;
     for (std::size_t level = 0; level <= coarser; ++level) {
       const std::string name =
           level == 0 ? "output_block" : fmt::format("deep_supervision_heads.{}", level - 1);
-      heads_.push_back(
-          put(*this,
-              name,
-              std::make_shared<UnetOutBlock>(filters[level], options.out_channels, block)));
+      heads_.push_back(put<UnetOutBlock>(*this, name, filters[level], options.out_channels, block));
     }
   }
 

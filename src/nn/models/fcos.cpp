@@ -25,7 +25,7 @@ struct FcosBranch final : torch::nn::Module {
   FcosBranch(int64_t width,
              int64_t convs,
              const std::vector<std::pair<std::string, int64_t>>& outputs) {
-    conv = register_module("conv", std::make_shared<Sequence>());
+    conv = put<Sequence>(*this, "conv");
     NormOptions norm{"group"};
     norm.num_groups = kFcosGroups;
     const auto small = [](const std::shared_ptr<Conv>& layer) {
@@ -95,8 +95,7 @@ class FCOS final : public DetectionModel {
       // The first level has no residual of the image: oneDNN crashes in the gradient of a 1x1
       // convolution with stride 2 of one channel in channels-last format.
       block.residual = level > 0;
-      stages_.push_back(put(
-          *this, fmt::format("backbone.{}", level), std::make_shared<UnetBlock>(in, out, block)));
+      stages_.push_back(put<UnetBlock>(*this, fmt::format("backbone.{}", level), in, out, block));
       in = out;
       stride *= 2;
       if (level == 0) continue;
@@ -112,9 +111,7 @@ class FCOS final : public DetectionModel {
     }
     using Outputs = std::vector<std::pair<std::string, int64_t>>;
     const auto branch = [&](const std::string& name, const Outputs& outputs) {
-      return put(*this,
-                 "head." + name,
-                 std::make_shared<FcosBranch>(options.width, options.num_convs, outputs));
+      return put<FcosBranch>(*this, "head." + name, options.width, options.num_convs, outputs);
     };
     classes_ = branch("classification_head", {{"cls_logits", num_classes_}});
     boxes_ = branch("regression_head", {{"bbox_reg", 4}, {"bbox_ctrness", 1}});

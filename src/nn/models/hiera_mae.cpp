@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "nn/blocks/image_model.h"
 #include "nn/blocks/masked_autoencoder.h"
-#include "nn/model.h"
 
 namespace cytra::nn {
 namespace {
@@ -48,12 +48,12 @@ struct HieraBlock final : torch::nn::Module {
         stride_(stride),
         heads_(heads),
         merges_(product(stride) > 1),
-        norm1_(register_module("norm1", std::make_shared<LayerNorm>(in))),
-        norm2_(register_module("norm2", std::make_shared<LayerNorm>(out))),
-        mlp_(register_module("mlp", std::make_shared<Mlp>(kTimmBlock, out, 4 * out))),
-        qkv_(put(*this, "attn.qkv", std::make_shared<Linear>(in, 3 * out, false))),
-        output_(put(*this, "attn.proj", std::make_shared<Linear>(out, out))) {
-    if (merges_ || in != out) proj_ = put(*this, "proj.1", std::make_shared<Linear>(in, out));
+        norm1_(put<LayerNorm>(*this, "norm1", in)),
+        norm2_(put<LayerNorm>(*this, "norm2", out)),
+        mlp_(put<Mlp>(*this, "mlp", kTimmBlock, out, 4 * out)),
+        qkv_(put<Linear>(*this, "attn.qkv", in, 3 * out, false)),
+        output_(put<Linear>(*this, "attn.proj", out, out)) {
+    if (merges_ || in != out) proj_ = put<Linear>(*this, "proj.1", in, out);
   }
   /// (N,U,T,in) -> (N,U,T',out)
   at::Tensor forward(const at::Tensor& x) {
@@ -83,7 +83,7 @@ struct HieraBlock final : torch::nn::Module {
   std::shared_ptr<Linear> qkv_, output_, proj_;
 };
 
-class HieraMAE final : public Model {
+class HieraMAE final : public FixedSizeModel {
  public:
   struct Options : ModelOptions, MaeOptions, MaeDecoderOptions {
     std::vector<HieraStage> architecture;
@@ -152,14 +152,16 @@ class HieraMAE final : public Model {
     }
   };
   explicit HieraMAE(const Options& options)
-      : Model(options), options_(options), unit_(options.num_mask_units.size()) {
+      : FixedSizeModel(options, *options.img_size, options.input_channels, options.input_channels),
+        options_(options),
+        unit_(options.num_mask_units.size()) {
     Sizes patches = *options.num_patches;  // of a unit
     for (std::size_t d = 0; d < unit_.size(); ++d) {
       patches[d] /= options.num_mask_units[d];
       unit_[d] = patches[d] * options.patch_size[d];
     }
     unit_patches_ = patches;
-    auto encoder = register_module("_encoder", std::make_shared<Module>());
+    auto encoder = put<Module>(*this, "_encoder");
     auto patchify = encoder->register_module("patchify", std::make_shared<Module>());
     positions_ =
         register_embedding(*patchify,
@@ -199,14 +201,15 @@ class HieraMAE final : public Model {
       return std::make_shared<TransformerBlock>(kTimmBlock, last, all.num_heads, 4 * last);
     });
     norm_ = encoder->register_module("layer_norm", std::make_shared<LayerNorm>(last));
-    decoder_ = register_module("_decoder",
-                               std::make_shared<MaeDecoder>(options,
-                                                            options.num_mask_units,
-                                                            unit_,
-                                                            last,
-                                                            options.input_channels,
-                                                            /*has_class_token=*/false,
-                                                            /*learnable_positions=*/true));
+    decoder_ = put<MaeDecoder>(*this,
+                               "_decoder",
+                               options,
+                               options.num_mask_units,
+                               unit_,
+                               last,
+                               options.input_channels,
+                               /*has_class_token=*/false,
+                               /*learnable_positions=*/true);
   }
 
   /// (N,C,[D,]H,W) -> the reconstruction
@@ -237,11 +240,6 @@ class HieraMAE final : public Model {
     const at::Tensor made = call(*decoder_, call(*norm_, x), mask, settings.gradient_checkpointing);
     return {is_training() ? made : at::where(hidden, made, image), hidden.to(made.scalar_type())};
   }
-  std::vector<int64_t> divisor() const override { return Sizes(unit_.size(), 1); }
-  std::vector<int64_t> fixed_size() const override { return *options_.img_size; }
-  int64_t in_channels() const override { return options_.input_channels; }
-  int64_t out_channels() const override { return options_.input_channels; }
-  int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
   Options options_;

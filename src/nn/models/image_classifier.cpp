@@ -116,11 +116,11 @@ class ImageClassifier final : public Classifier {
       : Classifier(options),
         classes_(options.out_channels),
         is_max_(options.pooling == "max"),
-        encoder_(register_module("encoder", std::make_shared<torch::nn::Module>())) {
+        encoder_(put<torch::nn::Module>(*this, "encoder")) {
     const int64_t features = take_encoder(options.backbone);
     if (options.encoder_ckpt) load_encoder_of(*encoder_, *options.encoder_ckpt);
-    dropout_ = register_module("dropout", std::make_shared<Dropout>(options.dropout));
-    head_ = register_module("head", std::make_shared<Linear>(features, classes_));
+    dropout_ = put<Dropout>(*this, "dropout", options.dropout);
+    head_ = put<Linear>(*this, "head", features, classes_);
   }
 
   at::Tensor features(const at::Tensor& image) override {

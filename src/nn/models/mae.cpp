@@ -4,13 +4,13 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "nn/blocks/image_model.h"
 #include "nn/blocks/masked_autoencoder.h"
-#include "nn/model.h"
 
 namespace cytra::nn {
 namespace {
 
-class MAE final : public Model {
+class MAE final : public FixedSizeModel {
  public:
   struct Options : ModelOptions, MaeOptions, MaeDecoderOptions {
     int64_t emb_dim = 768, encoder_layer = 12, encoder_head = 8;
@@ -44,23 +44,24 @@ class MAE final : public Model {
     }
   };
   explicit MAE(const Options& options)
-      : Model(options),
+      : FixedSizeModel(options, *options.img_size, options.input_channels, options.input_channels),
         options_(options),
-        encoder_(register_module(
-            "_encoder",
-            std::make_shared<MaeEncoder>(options,
-                                         options.emb_dim,
-                                         options.encoder_layer,
-                                         options.encoder_head,
-                                         options.use_crossmae ? options.decoder_layer : 0))),
-        decoder_(register_module("_decoder",
-                                 std::make_shared<MaeDecoder>(options,
-                                                              *options.num_patches,
-                                                              options.patch_size,
-                                                              options.emb_dim,
-                                                              options.input_channels,
-                                                              options.use_crossmae,
-                                                              options.learnable_pos_embedding))) {}
+        encoder_(put<MaeEncoder>(*this,
+                                 "_encoder",
+                                 options,
+                                 options.emb_dim,
+                                 options.encoder_layer,
+                                 options.encoder_head,
+                                 options.use_crossmae ? options.decoder_layer : 0)),
+        decoder_(put<MaeDecoder>(*this,
+                                 "_decoder",
+                                 options,
+                                 *options.num_patches,
+                                 options.patch_size,
+                                 options.emb_dim,
+                                 options.input_channels,
+                                 options.use_crossmae,
+                                 options.learnable_pos_embedding)) {}
 
   /// (N,C,[D,]H,W) -> the reconstruction
   at::Tensor forward(const at::Tensor& image) override { return forward_all(image).front(); }
@@ -77,11 +78,6 @@ class MAE final : public Model {
     const at::Tensor hidden = mask.hidden(grid, options_.patch_size);
     return {is_training() ? made : at::where(hidden, made, image), hidden.to(made.scalar_type())};
   }
-  std::vector<int64_t> divisor() const override { return Sizes(options_.patch_size.size(), 1); }
-  std::vector<int64_t> fixed_size() const override { return *options_.img_size; }
-  int64_t in_channels() const override { return options_.input_channels; }
-  int64_t out_channels() const override { return options_.input_channels; }
-  int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
   Options options_;

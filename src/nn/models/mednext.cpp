@@ -41,12 +41,12 @@ struct MedNeXtBlock final : Layer {
     norm.kind = "instance";
     norm.affine = true;
     const int64_t wide = expansion * in;
-    conv1_ = register_module("conv1", std::make_shared<Conv>(in, in, depthwise));
-    norm_ = register_module("norm", std::make_shared<Norm>(norm, in));
-    conv2_ = register_module("conv2", std::make_shared<Conv>(in, wide, ConvOptions{one, one}));
-    conv3_ = register_module("conv3", std::make_shared<Conv>(wide, out, ConvOptions{one, one}));
+    conv1_ = put<Conv>(*this, "conv1", in, in, depthwise);
+    norm_ = put<Norm>(*this, "norm", norm, in);
+    conv2_ = put<Conv>(*this, "conv2", in, wide, ConvOptions{one, one});
+    conv3_ = put<Conv>(*this, "conv3", wide, out, ConvOptions{one, one});
     if (residual_ && resampling != Resampling::none)
-      res_conv_ = register_module("res_conv", std::make_shared<Conv>(in, out, resample));
+      res_conv_ = put<Conv>(*this, "res_conv", in, out, resample);
     if (style.response_norm && resampling != Resampling::down) {
       Sizes shape{1, wide};
       shape.resize(dims + 2, 1);
@@ -132,25 +132,22 @@ class MedNeXt final : public ImageModel {
     const std::size_t levels = options.blocks_down.size();
     const auto features = [&](std::size_t level) { return options.init_filters << level; };
     const auto blocks = [&](std::size_t level, int64_t expansion, int64_t count) {
-      std::vector<std::shared_ptr<Layer>> made;
-      for (int64_t i = 0; i < count; ++i)
-        made.push_back(
-            std::make_shared<MedNeXtBlock>(features(level), features(level), expansion, style));
-      return std::make_shared<Sequence>(made);
+      return repeated<MedNeXtBlock>(count, features(level), features(level), expansion, style);
     };
     const ConvOptions one{options.each(1), options.each(1)};
-    stem_ = register_module("stem",
-                            std::make_shared<Conv>(options.in_channels, options.init_filters, one));
+    stem_ = put<Conv>(*this, "stem", options.in_channels, options.init_filters, one);
     for (std::size_t level = 0; level < levels; ++level) {
       const int64_t expansion = options.encoder_expansion_ratio[level];
       stages_.push_back(put(*this,
                             fmt::format("enc_stages.{}", level),
                             blocks(level, expansion, options.blocks_down[level])));
-      down_.push_back(
-          put(*this,
-              fmt::format("down_blocks.{}", level),
-              std::make_shared<MedNeXtBlock>(
-                  features(level), features(level + 1), expansion, style, Resampling::down)));
+      down_.push_back(put<MedNeXtBlock>(*this,
+                                        fmt::format("down_blocks.{}", level),
+                                        features(level),
+                                        features(level + 1),
+                                        expansion,
+                                        style,
+                                        Resampling::down));
     }
     bottleneck_ = register_module(
         "bottleneck",
@@ -158,11 +155,13 @@ class MedNeXt final : public ImageModel {
     for (std::size_t i = 0; i < levels; ++i) {
       const std::size_t level = levels - 1 - i;
       const int64_t expansion = options.decoder_expansion_ratio[i];
-      up_.push_back(
-          put(*this,
-              fmt::format("up_blocks.{}", i),
-              std::make_shared<MedNeXtBlock>(
-                  features(level + 1), features(level), expansion, style, Resampling::up)));
+      up_.push_back(put<MedNeXtBlock>(*this,
+                                      fmt::format("up_blocks.{}", i),
+                                      features(level + 1),
+                                      features(level),
+                                      expansion,
+                                      style,
+                                      Resampling::up));
       decoder_.push_back(put(
           *this, fmt::format("dec_stages.{}", i), blocks(level, expansion, options.blocks_up[i])));
     }
@@ -171,9 +170,8 @@ class MedNeXt final : public ImageModel {
     out.transposed = true;
     for (std::size_t level = 0; level <= coarser; ++level) {
       const std::string name = level == 0 ? "out_0" : fmt::format("out_blocks.{}", levels - level);
-      heads_.push_back(put(*this,
-                           name + ".conv_out",
-                           std::make_shared<Conv>(features(level), options.out_channels, out)));
+      heads_.push_back(
+          put<Conv>(*this, name + ".conv_out", features(level), options.out_channels, out));
     }
   }
 

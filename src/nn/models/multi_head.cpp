@@ -28,7 +28,7 @@ class MultiHead final : public Model {
   };
   explicit MultiHead(const Options& options)
       : Model(options), backbone_(register_module("backbone", make<Model>(options.backbone))) {
-    auto heads = register_module("task_heads", std::make_shared<torch::nn::Module>());
+    auto heads = put<torch::nn::Module>(*this, "task_heads");
     for (const auto& [name, node] : options.heads.map) {
       if (!node.is_map()) continue;  // null: switched off
       names_.push_back(name);

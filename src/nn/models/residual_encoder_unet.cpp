@@ -53,7 +53,7 @@ struct ResidualBlock final : Layer {
     last.dropout = 0;
     conv1_ = register_module("conv1", conv_unit(in, out, kernel, stride, style));
     conv2_ = register_module("conv2", conv_unit(out, out, kernel, one, last));
-    act_ = register_module("nonlin2", std::make_shared<Activation>(style.act));
+    act_ = put<Activation>(*this, "nonlin2", style.act);
     for (auto& parameter : conv2_->named_children()["norm"]->parameters())
       torch::nn::init::zeros_(parameter);
     is_strided_ = stride != one;
@@ -244,12 +244,11 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
       const std::size_t s = stages - 2 - i;
       const Sizes& scale = (*options_.strides)[s + 1];
       ups_.push_back(
-          put(*this,
-              fmt::format("decoder.transpconvs.{}", i),
-              std::make_shared<Conv>(
-                  features[s + 1],
-                  features[s],
-                  ConvOptions{scale, scale, style.bias, true, options.each(0), 1, kHeSlope})));
+          put<Conv>(*this,
+                    fmt::format("decoder.transpconvs.{}", i),
+                    features[s + 1],
+                    features[s],
+                    ConvOptions{scale, scale, style.bias, true, options.each(0), 1, kHeSlope}));
       auto& blocks = decoder_.emplace_back();
       for (int64_t b = 0; b < options.n_conv_per_stage_decoder[i]; ++b) {
         blocks.push_back(
@@ -258,12 +257,11 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
                 std::shared_ptr<Layer>(conv_unit(
                     b == 0 ? 2 * features[s] : features[s], features[s], kernels[s], one, style))));
       }
-      heads_.push_back(
-          put(*this,
-              fmt::format("decoder.seg_layers.{}", i),
-              std::make_shared<Conv>(features[s],
-                                     options.out_channels,
-                                     ConvOptions{one, one, true, false, {}, 1, kHeSlope})));
+      heads_.push_back(put<Conv>(*this,
+                                 fmt::format("decoder.seg_layers.{}", i),
+                                 features[s],
+                                 options.out_channels,
+                                 ConvOptions{one, one, true, false, {}, 1, kHeSlope}));
     }
   }
 

@@ -47,15 +47,14 @@ class Sam final : public PromptableModel {
   explicit Sam(const Options& options)
       : PromptableModel(options),
         options_(options),
-        encoder_(register_module("image_encoder", std::make_shared<SamEncoder>(options))),
-        prompts_(register_module(
-            "prompt_encoder",
-            std::make_shared<SamPromptEncoder>(options.out_chans,
-                                               options.img_size / options.patch_size,
-                                               options.img_size,
-                                               options))),
-        decoder_(register_module("mask_decoder",
-                                 std::make_shared<SamMaskDecoder>(options.out_chans, options))) {}
+        encoder_(put<SamEncoder>(*this, "image_encoder", options)),
+        prompts_(put<SamPromptEncoder>(*this,
+                                       "prompt_encoder",
+                                       options.out_chans,
+                                       options.img_size / options.patch_size,
+                                       options.img_size,
+                                       options)),
+        decoder_(put<SamMaskDecoder>(*this, "mask_decoder", options.out_chans, options)) {}
 
   at::Tensor encode(const at::Tensor& images) override {
     return call(*encoder_, images, settings.gradient_checkpointing);

@@ -18,11 +18,11 @@ struct PreActivatedBlock final : Layer {
                     const ConvOptions& conv,
                     const NormOptions& norm,
                     const ActivationOptions& act)
-      : norm1_(register_module("norm1", std::make_shared<Norm>(norm, channels))),
-        norm2_(register_module("norm2", std::make_shared<Norm>(norm, channels))),
-        act_(register_module("act", std::make_shared<Activation>(act))),
-        conv1_(register_module("conv1", std::make_shared<Convolution>(channels, channels, conv))),
-        conv2_(register_module("conv2", std::make_shared<Convolution>(channels, channels, conv))) {}
+      : norm1_(put<Norm>(*this, "norm1", norm, channels)),
+        norm2_(put<Norm>(*this, "norm2", norm, channels)),
+        act_(put<Activation>(*this, "act", act)),
+        conv1_(put<Convolution>(*this, "conv1", channels, channels, conv)),
+        conv2_(put<Convolution>(*this, "conv2", channels, channels, conv)) {}
   at::Tensor forward(const at::Tensor& x) override {
     const at::Tensor y = call(*conv1_, norm_act(*norm1_, *act_, x));
     return call(*conv2_, norm_act(*norm2_, *act_, y)).add_(x);
@@ -94,10 +94,9 @@ class SegResNet final : public ImageModel {
     const auto keep = [&](auto& list, const std::string& name, std::shared_ptr<Layer> layer) {
       list.push_back(put(*this, name, std::move(layer)));
     };
-    first_ = register_module("convInit",
-                             std::make_shared<Convolution>(options.in_channels, filters, same));
+    first_ = put<Convolution>(*this, "convInit", options.in_channels, filters, same);
     if (options.dropout_prob)
-      dropout_ = register_module("dropout", std::make_shared<Dropout>(*options.dropout_prob, true));
+      dropout_ = put<Dropout>(*this, "dropout", *options.dropout_prob, true);
     const std::size_t ups = options.blocks_up.size();
     for (std::size_t level = 0; level <= ups; ++level) {
       const int64_t channels = filters << level;
@@ -122,13 +121,14 @@ class SegResNet final : public ImageModel {
            fmt::format("up_layers.{}", i),
            std::make_shared<Sequence>(blocks(channels, options.blocks_up[i])));
     }
-    final_ = register_module(
-        "conv_final",
-        std::make_shared<Sequence>(std::vector<std::shared_ptr<Layer>>{
-            std::make_shared<Norm>(norm, filters),
-            std::make_shared<Activation>(act),
-            std::make_shared<Convolution>(
-                filters, options.out_channels, ConvOptions{one.kernel, one.stride})}));
+    final_ =
+        put<Sequence>(*this,
+                      "conv_final",
+                      std::vector<std::shared_ptr<Layer>>{
+                          std::make_shared<Norm>(norm, filters),
+                          std::make_shared<Activation>(act),
+                          std::make_shared<Convolution>(
+                              filters, options.out_channels, ConvOptions{one.kernel, one.stride})});
   }
 
   at::Tensor forward(const at::Tensor& image) override {

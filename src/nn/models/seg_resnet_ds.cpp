@@ -109,51 +109,43 @@ class SegResNetDS final : public ImageModel {
       return sides;
     };
     const auto blocks = [&](std::size_t level, int64_t count) {
-      std::vector<std::shared_ptr<Layer>> made;
-      for (int64_t i = 0; i < count; ++i)
-        made.push_back(
-            std::make_shared<SegResBlock>(options.init_filters << level,
-                                          ConvOptions{kernel(level), options.each(1), false},
-                                          norm,
-                                          act));
-      return std::make_shared<Sequence>(made);
+      const ConvOptions conv{kernel(level), options.each(1), false};
+      return repeated<SegResBlock>(count, options.init_filters << level, conv, norm, act);
     };
-    first_ = put(*this,
-                 "encoder.conv_init",
-                 std::make_shared<Conv>(options.in_channels,
-                                        options.init_filters,
-                                        ConvOptions{kernel(0), options.each(1), false}));
+    first_ = put<Conv>(*this,
+                       "encoder.conv_init",
+                       options.in_channels,
+                       options.init_filters,
+                       ConvOptions{kernel(0), options.each(1), false});
     for (std::size_t level = 0; level <= ups; ++level) {
       const std::string name = fmt::format("encoder.layers.{}.", level);
       encoder_.push_back(put(*this, name + "blocks", blocks(level, options.blocks_down[level])));
       if (level == ups) continue;
       const int64_t channels = options.init_filters << level;
-      downsamples_.push_back(
-          put(*this,
-              name + "downsample",
-              std::make_shared<Conv>(
-                  channels, 2 * channels, ConvOptions{kernel(level), strides_[level], false})));
+      downsamples_.push_back(put<Conv>(*this,
+                                       name + "downsample",
+                                       channels,
+                                       2 * channels,
+                                       ConvOptions{kernel(level), strides_[level], false}));
     }
     for (std::size_t i = 0; i < ups; ++i) {
       const std::size_t level = ups - 1 - i;
       const int64_t channels = options.init_filters << level;
       const std::string name = fmt::format("up_layers.{}.", i);
-      upsamples_.push_back(
-          put(*this,
-              name + "upsample",
-              std::make_shared<UpSample>(
-                  2 * channels,
-                  channels,
-                  UpSampleOptions{
-                      options.upsample_mode, strides_[level], kernel(level), false, false})));
+      upsamples_.push_back(put<UpSample>(
+          *this,
+          name + "upsample",
+          2 * channels,
+          channels,
+          UpSampleOptions{options.upsample_mode, strides_[level], kernel(level), false, false}));
       decoder_.push_back(put(*this, name + "blocks", blocks(level, (*options.blocks_up)[i])));
       if (static_cast<int64_t>(level) >= options.dsdepth) continue;
-      heads_.insert(
-          heads_.begin(),
-          put(*this,
-              name + "head",
-              std::make_shared<Conv>(
-                  channels, options.out_channels, ConvOptions{options.each(1), options.each(1)})));
+      heads_.insert(heads_.begin(),
+                    put<Conv>(*this,
+                              name + "head",
+                              channels,
+                              options.out_channels,
+                              ConvOptions{options.each(1), options.each(1)}));
     }
     strides_.pop_back();  // below the coarsest level there is nothing
   }

@@ -11,8 +11,8 @@
 #include "config/registry.h"
 #include "io/weights/torch_file.h"
 #include "nn/blocks/dynunet_block.h"
+#include "nn/blocks/image_model.h"
 #include "nn/blocks/masked_autoencoder.h"
-#include "nn/model.h"
 #include "nn/weights.h"
 
 namespace cytra::nn {
@@ -23,8 +23,8 @@ struct EncodedSkip final : Layer {
   EncodedSkip(int64_t features, int64_t filters, const Sizes& grid, int64_t scale)
       : grid_(grid),
         scale_(grid.size(), scale),
-        linear_(put(*this, "patch2img.0", std::make_shared<Linear>(features, filters))),
-        norm_(put(*this, "patch2img.1", std::make_shared<LayerNorm>(filters))) {}
+        linear_(put<Linear>(*this, "patch2img.0", features, filters)),
+        norm_(put<LayerNorm>(*this, "patch2img.1", filters)) {}
   at::Tensor forward(const at::Tensor& tokens) override {
     return image_of(call(*norm_, call(*linear_, tokens)), grid_, scale_);
   }
@@ -39,16 +39,16 @@ struct EncodedSkip final : Layer {
 /// image.
 struct SkipUpsampling final : Layer {
   SkipUpsampling(int64_t in, int64_t out, const UnetBlockOptions& block)
-      : block_(register_module("0", std::make_shared<UnetBlock>(in, out, block))) {}
+      : block_(put<UnetBlock>(*this, "0", in, out, block)) {}
   SkipUpsampling(
       int64_t in, int64_t out, int64_t classes, const Sizes& size, const UnetBlockOptions& block)
       : size_(size) {
     if (in != out) {
       const ConvOptions one{Sizes(size.size(), 1), Sizes(size.size(), 1)};
-      before_ = put(*this, "0.preconv", std::make_shared<Conv>(in, out, one));
+      before_ = put<Conv>(*this, "0.preconv", in, out, one);
     }
-    block_ = register_module("1", std::make_shared<UnetBlock>(out, out, block));
-    output_ = register_module("2", std::make_shared<UnetOutBlock>(out, classes, block));
+    block_ = put<UnetBlock>(*this, "1", out, out, block);
+    output_ = put<UnetOutBlock>(*this, "2", out, classes, block);
   }
   at::Tensor forward(const at::Tensor& x) override {
     if (output_)
@@ -69,7 +69,7 @@ struct SkipUpsampling final : Layer {
   std::shared_ptr<UnetOutBlock> output_;
 };
 
-class SegVit final : public Model {
+class SegVit final : public FixedSizeModel {
  public:
   struct Options : ModelOptions, MaeOptions {
     int64_t out_channels = 1, emb_dim = 768, encoder_layer = 12, encoder_head = 8,
@@ -120,14 +120,15 @@ class SegVit final : public Model {
     }
   };
   explicit SegVit(const Options& options)
-      : Model(options),
+      : FixedSizeModel(options, *options.img_size, options.input_channels, options.out_channels),
         options_(options),
-        encoder_(register_module("encoder",
-                                 std::make_shared<MaeEncoder>(options,
-                                                              options.emb_dim,
-                                                              options.encoder_layer,
-                                                              options.encoder_head,
-                                                              options.n_intermediate_weights))) {
+        encoder_(put<MaeEncoder>(*this,
+                                 "encoder",
+                                 options,
+                                 options.emb_dim,
+                                 options.encoder_layer,
+                                 options.encoder_head,
+                                 options.n_intermediate_weights)) {
     if (options.encoder_ckpt) load_encoder(*options.encoder_ckpt);
     if (options.freeze_encoder) encoder_->freeze();
     const Sizes three(options.patch_size.size(), 3), one(three.size(), 1);
@@ -135,12 +136,12 @@ class SegVit final : public Model {
     int64_t filters = options.n_decoder_filters;
     for (int64_t level = 0; level <= options.levels; ++level) {
       const std::string name = fmt::format("decoder.upsampling.layer_{}", level);
-      skips_.push_back(put(*this,
-                           name + ".skip",
-                           std::make_shared<EncodedSkip>(options.emb_dim,
-                                                         options.n_decoder_filters,
-                                                         *options.num_patches,
-                                                         int64_t{1} << level)));
+      skips_.push_back(put<EncodedSkip>(*this,
+                                        name + ".skip",
+                                        options.emb_dim,
+                                        options.n_decoder_filters,
+                                        *options.num_patches,
+                                        int64_t{1} << level));
       const int64_t of_skip = options.n_decoder_filters >> (level * options.spatial_dims);
       const int64_t in = level == 0 ? filters : filters + of_skip, out = filters / 2;
       upsamplings_.push_back(put(
@@ -166,11 +167,6 @@ class SegVit final : public Model {
     }
     return x;
   }
-  std::vector<int64_t> divisor() const override { return Sizes(options_.patch_size.size(), 1); }
-  std::vector<int64_t> fixed_size() const override { return *options_.img_size; }
-  int64_t in_channels() const override { return options_.input_channels; }
-  int64_t out_channels() const override { return options_.out_channels; }
-  int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
   /// The shapes of weights do not show how many heads they were learned with.

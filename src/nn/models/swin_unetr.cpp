@@ -87,22 +87,20 @@ class SwinUNETR final : public ImageModel {
                    "swinViT.patch_embed.proj",
                    patch_convolution(options.in_channels, features, two, options.each(0)));
     if (options.patch_norm)
-      patch_norm_ = put(*this, "swinViT.patch_embed.norm", std::make_shared<LayerNorm>(features));
+      patch_norm_ = put<LayerNorm>(*this, "swinViT.patch_embed.norm", features);
     UnetBlockOptions v2_block = block;
     v2_block.norm = {"instance"};
     for (std::size_t s = 0; s < kStages; ++s) {
       const int64_t width = features << s;
       if (options.use_v2) {
-        before_stages_.push_back(put(*this,
-                                     fmt::format("swinViT.layers{}c.0.layer", s + 1),
-                                     std::make_shared<UnetBlock>(width, width, v2_block)));
+        before_stages_.push_back(put<UnetBlock>(
+            *this, fmt::format("swinViT.layers{}c.0.layer", s + 1), width, width, v2_block));
       }
-      stages_.push_back(put(*this,
-                            fmt::format("swinViT.layers{}.0", s + 1),
-                            std::make_shared<SwinStage>(width, stage_options(s))));
+      stages_.push_back(
+          put<SwinStage>(*this, fmt::format("swinViT.layers{}.0", s + 1), width, stage_options(s)));
     }
     const auto encode = [&](const char* name, int64_t in, int64_t out) {
-      skips_.push_back(put(*this, name, std::make_shared<UnetBlock>(in, out, block)));
+      skips_.push_back(put<UnetBlock>(*this, name, in, out, block));
     };
     encode("encoder1.layer", options.in_channels, features);
     encode("encoder2.layer", features, features);
@@ -111,13 +109,10 @@ class SwinUNETR final : public ImageModel {
     encode("encoder10.layer", 16 * features, 16 * features);
     for (int64_t level = 5; level > 0; --level) {
       const int64_t out = level == 1 ? features : features << (level - 2);
-      decoder_.push_back(
-          put(*this,
-              fmt::format("decoder{}", level),
-              std::make_shared<UnetUpBlock>(features << (level - 1), out, two, false, block)));
+      decoder_.push_back(put<UnetUpBlock>(
+          *this, fmt::format("decoder{}", level), features << (level - 1), out, two, false, block));
     }
-    output_ = register_module(
-        "out", std::make_shared<UnetOutBlock>(features, options.out_channels, block));
+    output_ = put<UnetOutBlock>(*this, "out", features, options.out_channels, block);
   }
 
   at::Tensor forward(const at::Tensor& image) override {

@@ -35,7 +35,7 @@ struct ResidualUnit final : Layer {
     if (!is_strided && in == out) return;
     ConvOptions adapt = conv;
     if (!is_strided) adapt.kernel.assign(adapt.kernel.size(), 1);
-    residual_ = register_module("residual", std::make_shared<Conv>(in, out, adapt));
+    residual_ = put<Conv>(*this, "residual", in, out, adapt);
   }
   at::Tensor forward(const at::Tensor& x) override {
     return call(*units_, x) + (residual_ ? call(*residual_, x) : x);

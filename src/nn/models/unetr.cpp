@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "nn/blocks/dynunet_block.h"
+#include "nn/blocks/image_model.h"
 #include "nn/blocks/vit.h"
-#include "nn/model.h"
 
 namespace cytra::nn {
 namespace {
@@ -29,8 +29,7 @@ struct TokenUpsampling final : Layer {
     for (std::size_t i = 0; i < further; ++i) {
       const std::string name = fmt::format("blocks.{}", i);
       steps_.push_back(put(*this, has_blocks ? name + ".0" : name, up(out)));
-      if (has_blocks)
-        steps_.push_back(put(*this, name + ".1", std::make_shared<UnetBlock>(out, out, options)));
+      if (has_blocks) steps_.push_back(put<UnetBlock>(*this, name + ".1", out, out, options));
     }
   }
   at::Tensor forward(const at::Tensor& tokens) override {
@@ -43,7 +42,7 @@ struct TokenUpsampling final : Layer {
   std::vector<std::shared_ptr<Layer>> steps_;
 };
 
-class UNETR final : public Model {
+class UNETR final : public FixedSizeModel {
  public:
   struct Options : ModelOptions, VitOptions {
     int64_t out_channels = 1, feature_size = 16;
@@ -72,9 +71,9 @@ class UNETR final : public Model {
     }
   };
   explicit UNETR(const Options& options)
-      : Model(options),
+      : FixedSizeModel(options, options.img_size, options.in_channels, options.out_channels),
         options_(options),
-        vit_(register_module("vit", std::make_shared<Module>())),
+        vit_(put<Module>(*this, "vit")),
         encoder_(*vit_,
                  options,
                  Sizes(options.img_size.size(), kUnetrPatch),
@@ -84,25 +83,23 @@ class UNETR final : public Model {
     const UnetBlockOptions block{
         three, one, norm_options(options.norm_name), {"leakyrelu"}, 0, options.res_block};
     const int64_t features = options.feature_size;
-    skips_.push_back(put(*this,
-                         "encoder1.layer",
-                         std::make_shared<UnetBlock>(options.in_channels, features, block)));
+    skips_.push_back(put<UnetBlock>(*this, "encoder1.layer", options.in_channels, features, block));
     for (const std::size_t further : {2, 1, 0}) {
       const int64_t out = features << (3 - further);
-      skips_.push_back(put(*this,
-                           fmt::format("encoder{}", 4 - further),
-                           std::make_shared<TokenUpsampling>(
-                               options.hidden_size, out, further, options.conv_block, block)));
+      skips_.push_back(put<TokenUpsampling>(*this,
+                                            fmt::format("encoder{}", 4 - further),
+                                            options.hidden_size,
+                                            out,
+                                            further,
+                                            options.conv_block,
+                                            block));
     }
     for (int64_t level = 5; level > 1; --level) {
       const int64_t in = level == 5 ? options.hidden_size : features << (level - 1);
-      decoder_.push_back(
-          put(*this,
-              fmt::format("decoder{}", level),
-              std::make_shared<UnetUpBlock>(in, features << (level - 2), two, false, block)));
+      decoder_.push_back(put<UnetUpBlock>(
+          *this, fmt::format("decoder{}", level), in, features << (level - 2), two, false, block));
     }
-    output_ = register_module(
-        "out", std::make_shared<UnetOutBlock>(features, options.out_channels, block));
+    output_ = put<UnetOutBlock>(*this, "out", features, options.out_channels, block);
   }
 
   at::Tensor forward(const at::Tensor& image) override {
@@ -121,10 +118,6 @@ class UNETR final : public Model {
   std::vector<int64_t> divisor() const override {
     return Sizes(options_.img_size.size(), kUnetrPatch);
   }
-  std::vector<int64_t> fixed_size() const override { return options_.img_size; }
-  int64_t in_channels() const override { return options_.in_channels; }
-  int64_t out_channels() const override { return options_.out_channels; }
-  int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
   /// Tokens (N,T,E) -> (N,E,[d,]h,w)

@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "config/registry.h"
-#include "nn/model.h"
+#include "nn/blocks/image_model.h"
 
 namespace cytra::nn {
 namespace {
 
-class ViT final : public Model {
+class ViT final : public FixedSizeModel {
  public:
   struct Options : ModelOptions, VitOptions {
     static constexpr const char* kPurpose =
@@ -45,7 +45,10 @@ class ViT final : public Model {
     }
   };
   explicit ViT(const Options& options)
-      : Model(options),
+      : FixedSizeModel(options,
+                       options.img_size,
+                       options.in_channels,
+                       options.classification ? options.num_classes : options.hidden_size),
         options_(options),
         encoder_(*this, options, options.patch_size, options.num_layers, options.pos_embed_type) {
     if (!options.classification) return;
@@ -53,8 +56,7 @@ class ViT final : public Model {
     const auto head = std::make_shared<Linear>(options.hidden_size, options.num_classes);
     has_tanh_ = options.post_activation == "Tanh";
     head_ = has_tanh_
-                ? register_module("classification_head", std::make_shared<torch::nn::Module>())
-                      ->register_module("0", head)
+                ? put<torch::nn::Module>(*this, "classification_head")->register_module("0", head)
                 : register_module("classification_head", head);
   }
 
@@ -68,13 +70,6 @@ class ViT final : public Model {
     states.front() = has_tanh_ ? scores.tanh() : scores;
     return states;
   }
-  std::vector<int64_t> divisor() const override { return Sizes(options_.img_size.size(), 1); }
-  std::vector<int64_t> fixed_size() const override { return options_.img_size; }
-  int64_t in_channels() const override { return options_.in_channels; }
-  int64_t out_channels() const override {
-    return head_ ? options_.num_classes : options_.hidden_size;
-  }
-  int64_t spatial_dims() const override { return options_.spatial_dims; }
 
  private:
   Options options_;

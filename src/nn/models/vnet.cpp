@@ -36,10 +36,8 @@ struct VNetStyle {
 /// A convolution of side 5 with norm and activation.
 struct WideConv : Layer {
   WideConv(int64_t in, int64_t out, bool bias, const VNetStyle& style, const char* act_name)
-      : conv_(
-            put(*this,
-                "conv_block.conv",
-                std::make_shared<Conv>(in, out, ConvOptions{style.each(5), style.each(1), bias}))),
+      : conv_(put<Conv>(
+            *this, "conv_block.conv", in, out, ConvOptions{style.each(5), style.each(1), bias})),
         norm_(put(*this, "conv_block.adn.N", style.norm(out))),
         act_(register_module(act_name, style.activation(out))) {}
   at::Tensor forward(const at::Tensor& x) override {
@@ -56,16 +54,6 @@ struct WideConv : Layer {
   std::shared_ptr<Activation> act_;
 };
 
-std::shared_ptr<Sequence> wide_convs(int64_t channels,
-                                     int64_t count,
-                                     bool bias,
-                                     const VNetStyle& style) {
-  std::vector<std::shared_ptr<Layer>> convs;
-  for (int64_t i = 0; i < count; ++i)
-    convs.push_back(std::make_shared<WideConv>(channels, channels, bias, style, "act_function"));
-  return std::make_shared<Sequence>(convs);
-}
-
 /// The image, repeated to 16 channels, is added to its convolution.
 struct VNetInput final : WideConv {
   VNetInput(int64_t in, int64_t out, bool bias, const VNetStyle& style)
@@ -80,16 +68,16 @@ struct VNetInput final : WideConv {
 
 struct VNetDown final : Layer {
   VNetDown(int64_t in, int64_t convs, double dropout, bool bias, const VNetStyle& style)
-      : down_(register_module(
-            "down_conv",
-            std::make_shared<Conv>(
-                in,
-                2 * in,
-                ConvOptions{style.each(2), style.each(2), bias, false, style.each(0)}))),
+      : down_(put<Conv>(*this,
+                        "down_conv",
+                        in,
+                        2 * in,
+                        ConvOptions{style.each(2), style.each(2), bias, false, style.each(0)})),
         norm_(register_module("bn1", style.norm(2 * in))),
         act1_(register_module("act_function1", style.activation(2 * in))),
         act2_(register_module("act_function2", style.activation(2 * in))),
-        ops_(register_module("ops", wide_convs(2 * in, convs, bias, style))),
+        ops_(register_module(
+            "ops", repeated<WideConv>(convs, 2 * in, 2 * in, bias, style, "act_function"))),
         dropout_(register_module("dropout", style.dropout(dropout))) {}
   at::Tensor forward(const at::Tensor& x) override {
     const at::Tensor down = norm_act(*norm_, *act1_, call(*down_, x));
@@ -111,18 +99,18 @@ struct VNetUp final : torch::nn::Module {
          double dropout,
          double skip_dropout,
          const VNetStyle& style)
-      : up_(register_module(
-            "up_conv",
-            std::make_shared<Conv>(
-                in,
-                out / 2,
-                ConvOptions{style.each(2), style.each(2), true, true, style.each(0)}))),
+      : up_(put<Conv>(*this,
+                      "up_conv",
+                      in,
+                      out / 2,
+                      ConvOptions{style.each(2), style.each(2), true, true, style.each(0)})),
         norm_(register_module("bn1", style.norm(out / 2))),
         dropout_(register_module("dropout", style.dropout(dropout))),
         skip_dropout_(register_module("dropout2", style.dropout(skip_dropout))),
         act1_(register_module("act_function1", style.activation(out / 2))),
         act2_(register_module("act_function2", style.activation(out))),
-        ops_(register_module("ops", wide_convs(out, convs, false, style))) {}
+        ops_(register_module("ops",
+                             repeated<WideConv>(convs, out, out, false, style, "act_function"))) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor& skip) {
     const at::Tensor up = norm_act(*norm_, *act1_, call(*up_, call(*dropout_, x)));
     const at::Tensor both = at::cat({up, call(*skip_dropout_, skip)}, 1);
@@ -180,11 +168,10 @@ class VNet final : public ImageModel {
     const bool bias = options.bias;
     const double down = options.dropout_prob_down.value_or(0);
     const double up = options.dropout_prob_up[0].value_or(0), skip = *options.dropout_prob_up[1];
-    encoder_.push_back(register_module(
-        "in_tr", std::make_shared<VNetInput>(options.in_channels, kVNetFeatures, bias, style)));
+    encoder_.push_back(
+        put<VNetInput>(*this, "in_tr", options.in_channels, kVNetFeatures, bias, style));
     const auto add_down = [&](const char* name, int64_t in, int64_t convs, double dropout) {
-      encoder_.push_back(
-          register_module(name, std::make_shared<VNetDown>(in, convs, dropout, bias, style)));
+      encoder_.push_back(put<VNetDown>(*this, name, in, convs, dropout, bias, style));
     };
     add_down("down_tr32", 16, 1, 0);
     add_down("down_tr64", 32, 2, 0);
@@ -196,20 +183,16 @@ class VNet final : public ImageModel {
                             int64_t convs,
                             double dropout,
                             double of_skip) {
-      decoder_.push_back(
-          register_module(name, std::make_shared<VNetUp>(in, out, convs, dropout, of_skip, style)));
+      decoder_.push_back(put<VNetUp>(*this, name, in, out, convs, dropout, of_skip, style));
     };
     add_up("up_tr256", 256, 256, 2, up, skip);
     add_up("up_tr128", 256, 128, 2, up, skip);
     add_up("up_tr64", 128, 64, 1, 0, kSkipDropout);
     add_up("up_tr32", 64, 32, 1, 0, kSkipDropout);
     const int64_t classes = options.out_channels;
-    last_ = register_module("out_tr",
-                            std::make_shared<WideConv>(32, classes, bias, style, "act_function1"));
-    logits_ = put(
-        *this,
-        "out_tr.conv2",
-        std::make_shared<Conv>(classes, classes, ConvOptions{options.each(1), options.each(1)}));
+    last_ = put<WideConv>(*this, "out_tr", 32, classes, bias, style, "act_function1");
+    logits_ = put<Conv>(
+        *this, "out_tr.conv2", classes, classes, ConvOptions{options.each(1), options.each(1)});
   }
 
   at::Tensor forward(const at::Tensor& image) override {
