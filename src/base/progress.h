@@ -64,8 +64,6 @@ class Spinner {
  public:
   explicit Spinner(std::string label);
   ~Spinner();
-  Spinner(const Spinner&) = delete;
-  Spinner& operator=(const Spinner&) = delete;
 
  private:
   void show_while_it_lasts();

@@ -16,8 +16,6 @@ class RunLock {
   explicit RunLock(const std::string& folder);
   /// Removes the file.
   ~RunLock();
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
 
  private:
   void beat();

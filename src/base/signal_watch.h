@@ -19,8 +19,6 @@ class SignalWatch {
                        std::function<bool()> is_finishing = {});
   /// Stops watching; waits for the end where it has begun.
   ~SignalWatch();
-  SignalWatch(const SignalWatch&) = delete;
-  SignalWatch& operator=(const SignalWatch&) = delete;
   /// Does what the destructor does, earlier.
   void stop();
 

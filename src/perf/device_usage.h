@@ -32,8 +32,6 @@ class UsageMeter {
   /// now, and in the threads that they start.
   explicit UsageMeter(c10::Device device);
   ~UsageMeter();
-  UsageMeter(const UsageMeter&) = delete;
-  UsageMeter& operator=(const UsageMeter&) = delete;
   DeviceUsage read();
 
  private:

@@ -52,8 +52,6 @@ class TransferWatch {
   /// when there is one already.
   TransferWatch(c10::Device device, std::function<std::string()> layer);
   ~TransferWatch();
-  TransferWatch(const TransferWatch&) = delete;
-  TransferWatch& operator=(const TransferWatch&) = delete;
 
   /// What follows is of the step with this number.
   void begin_step(int64_t step);

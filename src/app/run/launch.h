@@ -47,8 +47,6 @@ class Children {
   Children() = default;
   /// Waits some seconds for all processes to end, then ends them.
   ~Children();
-  Children(const Children&) = delete;
-  Children& operator=(const Children&) = delete;
   void start(const training::ProcessPlace& place);
   /// How a process ended early: "rank 1 was ended by signal 9 (Killed)"; "" when none did.
   /// Thread-safe.

@@ -15,8 +15,6 @@ class ExportedFunction {
   /// Throws: DataError for another number of tensors; as ExportedFile and ExportedSteps.
   ExportedFunction(const std::string& path, std::vector<std::string> inputs, std::size_t least);
   ~ExportedFunction();
-  ExportedFunction(const ExportedFunction&) = delete;
-  ExportedFunction& operator=(const ExportedFunction&) = delete;
   /// How many tensors it takes.
   std::size_t count() const;
   /// The first result, on the device of the first input; inputs take the types that they had when

@@ -99,8 +99,6 @@ class BatchSegmenter {
                  c10::Device device,
                  StageReport& report);
   ~BatchSegmenter();
-  BatchSegmenter(const BatchSegmenter&) = delete;
-  BatchSegmenter& operator=(const BatchSegmenter&) = delete;
   /// Inputs of one view follow each other, else their order is kept. An error of one image leaves
   /// out only that image. Where memory runs out, batches are halved. Throws: what loading a model
   /// throws, IoError, and what the sink throws.

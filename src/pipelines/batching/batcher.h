@@ -23,8 +23,6 @@ class Batcher {
   using Run = std::function<void(const Batch& batch)>;
   Batcher(const BatchingOptions& options, Run run);
   ~Batcher();  // stop()
-  Batcher(const Batcher&) = delete;
-  Batcher& operator=(const Batcher&) = delete;
 
   /// Throws: RequestError where there is no room (rejected, or timed_out where it waits for some),
   /// or the batcher takes no more. The request then gets no other answer.

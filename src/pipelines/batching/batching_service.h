@@ -24,8 +24,6 @@ class BatchingService {
   /// Throws: ConfigError for options.
   explicit BatchingService(Model model, const BatchingOptions& options = {});
   ~BatchingService();  // stop()
-  BatchingService(const BatchingService&) = delete;
-  BatchingService& operator=(const BatchingService&) = delete;
 
   /// What was asked.
   class Request {

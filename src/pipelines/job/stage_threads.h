@@ -17,8 +17,6 @@ class StageThreads {
   explicit StageThreads(Fail fail) : fail_(std::move(fail)) {}
   /// Ends threads that nobody waited for.
   ~StageThreads();
-  StageThreads(const StageThreads&) = delete;
-  StageThreads& operator=(const StageThreads&) = delete;
   /// Starts `work` in a thread of its own, under InferenceMode. A thread that can't be started is
   /// an error of the chain.
   void start(std::function<void()> work);

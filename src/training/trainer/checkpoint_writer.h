@@ -19,8 +19,6 @@ class CheckpointWriter {
   CheckpointWriter() = default;
   /// Waits for the write under way; its error is lost, so wait() first.
   ~CheckpointWriter();
-  CheckpointWriter(const CheckpointWriter&) = delete;
-  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// The memory of the newest written snapshot, to be used again. Waits as wait() does.
   Snapshot reusable();

@@ -164,8 +164,6 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     service_->count(1, 0);
   }
   ~Connection() { service_->count(-1, is_counted_ ? -1 : 0); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
 
   void begin() { read_head(service_->limits.header_s); }
   void close() {

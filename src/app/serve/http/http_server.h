@@ -25,8 +25,6 @@ class HttpServer {
   /// ConfigError for an address that can't be used. `handler` must outlive this.
   HttpServer(const std::string& host, int64_t port, const HttpLimits& limits, HttpHandler& handler);
   ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
 
   /// The address: "http://127.0.0.1:8000", or "unix:PATH".
   const std::string& address() const;

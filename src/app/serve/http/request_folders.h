@@ -17,8 +17,6 @@ class RequestFolders {
   /// Makes the folder; `bytes`: that may be needed. Throws: IoError.
   explicit RequestFolders(int64_t bytes);
   ~RequestFolders();
-  RequestFolders(const RequestFolders&) = delete;
-  RequestFolders& operator=(const RequestFolders&) = delete;
 
   /// A folder of a request, whose files are removed with the object. Its names come again.
   class Folder {

@@ -24,8 +24,6 @@ class LabelTraining {
                 Repository& models,
                 std::string folder);
   ~LabelTraining();  // as end()
-  LabelTraining(const LabelTraining&) = delete;
-  LabelTraining& operator=(const LabelTraining&) = delete;
 
   /// Starts a training; `settings`: keys of kTrainKeys, others are not read. Throws: HttpError
   /// (409) where one runs, (422) where there is nothing to train with, (400) for a wrong setting.

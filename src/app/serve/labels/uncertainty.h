@@ -24,8 +24,6 @@ class Uncertainty {
   /// All must outlive this.
   Uncertainty(const Datastore& store, const Repository& models, RequestFolders& folders);
   ~Uncertainty();
-  Uncertainty(const Uncertainty&) = delete;
-  Uncertainty& operator=(const Uncertainty&) = delete;
 
   /// Answers with the image of the highest score, when all are scored; after `kPatience` of those
   /// that are. Throws: HttpError (404) for an unknown model, (422) for one without probabilities.

@@ -25,8 +25,6 @@ class Repository {
   /// `config` must outlive this.
   explicit Repository(const ServeConfig& config);
   ~Repository();  // waits for a model that is being loaded
-  Repository(const Repository&) = delete;
-  Repository& operator=(const Repository&) = delete;
 
   /// Adds a model and loads it. Throws: as ServedModel().
   void add(const std::string& name, std::vector<std::string> paths);

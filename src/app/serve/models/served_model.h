@@ -48,8 +48,6 @@ class ServedModel {
   /// are no images.
   ServedModel(std::string name, const ServeConfig& config, std::vector<std::string> paths);
   ~ServedModel();
-  ServedModel(const ServedModel&) = delete;
-  ServedModel& operator=(const ServedModel&) = delete;
 
   const std::string& name() const { return name_; }
   /// The names of its outputs; empty: it has a single one without a name.
