@@ -92,7 +92,7 @@ int start(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Line& line : kPrograms)
     if (is_here(line.name)) names.emplace_back(line.name);
-  if (std::find(names.begin(), names.end(), word) == names.end())
+  if (std::ranges::find(names, word) == names.end())
     throw cytra::ConfigError("no program {}.{}", word, cytra::suggestion(word, names));
   std::string path = path_of(word);
   argv[1] = path.data();  // command lines that the program prints then start it

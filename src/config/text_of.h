@@ -20,7 +20,7 @@ class OptionWriter {
   explicit OptionWriter(const std::vector<std::string_view>& left_out) : left_out_(left_out) {}
   template <class T, class... Form>
   void operator()(const char* key, T& field, const char* /*doc*/, const Form&... /*form*/) {
-    if (std::find(left_out_.begin(), left_out_.end(), key) != left_out_.end()) return;
+    if (std::ranges::find(left_out_, key) != left_out_.end()) return;
     text += key;
     text += '=';
     write(field);

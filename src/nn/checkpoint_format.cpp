@@ -12,8 +12,8 @@ int64_t format_of(const std::map<std::string, std::string>& metadata, const std:
   const auto entry = metadata.find(kFormatKey);
   if (entry == metadata.end()) return 1;
   const std::string& text = entry->second;
-  const bool is_number = !text.empty() && text.size() < 10 &&
-                         std::all_of(text.begin(), text.end(), is_digit) && text[0] != '0';
+  const bool is_number =
+      !text.empty() && text.size() < 10 && std::ranges::all_of(text, is_digit) && text[0] != '0';
   if (!is_number) {
     throw DataError("{}: its {} is '{}', expected a number from 1 to {}",
                     path,

@@ -24,7 +24,7 @@ constexpr Reference kReference2d{85e6, 12}, kReference3d{560e6, 2};
 
 /// numpy.percentile: linear between the two nearest values.
 double percentile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const double place = share * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, values.size() - 1);
@@ -70,8 +70,7 @@ std::vector<double> target_spacing(const DataFacts& data) {
     target.push_back(percentile(along(data.spacings, d), 0.5));
     shape.push_back(percentile(along(data.shapes, d), 0.5));
   }
-  const auto coarse =
-      static_cast<std::size_t>(std::max_element(target.begin(), target.end()) - target.begin());
+  const auto coarse = static_cast<std::size_t>(std::ranges::max_element(target) - target.begin());
   double coarsest_other = 0, shortest_other = INFINITY;
   for (std::size_t d = 0; d < target.size(); ++d) {
     if (d == coarse) continue;
@@ -112,7 +111,7 @@ Topology topology_of(const std::vector<double>& spacing, const std::vector<doubl
       if (size[d] >= 2 * kShortest && now[d] / finest < 2) halved.push_back(d);
     }
     if (halved.empty() || (halved.size() == 1 && size[halved[0]] < 3 * kShortest)) break;
-    const double least = *std::min_element(now.begin(), now.end());
+    const double least = *std::ranges::min_element(now);
     for (std::size_t d = 0; d < dims; ++d) {
       if (now[d] / least < 2) kernel[d] = 3;
     }

@@ -62,7 +62,7 @@ Verdict verdict_of(const std::vector<TimedPair>& pairs) {
   }
   verdict.pairs = pairs.size();
   if (pairs.empty()) return verdict;
-  std::sort(ratios.begin(), ratios.end());
+  std::ranges::sort(ratios);
   verdict.ratio = (ratios[(ratios.size() - 1) / 2] + ratios[ratios.size() / 2]) / 2;
   verdict.is_gain =
       verdict.pairs >= kPairs && verdict.favour == verdict.pairs && verdict.ratio >= kLeastGain;

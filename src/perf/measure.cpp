@@ -43,7 +43,7 @@ Times measure(const std::function<void()>& work, const Repeats& repeats, c10::De
   }
   times.cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu_begin) /
                  (static_cast<double>(CLOCKS_PER_SEC) * static_cast<double>(times.ms.size()));
-  std::sort(times.ms.begin(), times.ms.end());
+  std::ranges::sort(times.ms);
   return times;
 }
 

@@ -40,7 +40,7 @@ class Memory {
  public:
   void add(uint64_t ns, int64_t bytes) { events_.emplace_back(ns, bytes); }
   void finish() {
-    std::sort(events_.begin(), events_.end());
+    std::ranges::sort(events_);
     for (auto& event : events_) event.second = total_ += event.second;
   }
   int64_t between(uint64_t begin, uint64_t end) const {  // both inclusive
@@ -50,9 +50,7 @@ class Memory {
  private:
   int64_t before(uint64_t ns) const {
     const auto place =
-        std::lower_bound(events_.begin(), events_.end(), ns, [](const auto& e, uint64_t at) {
-          return e.first < at;
-        });
+        std::ranges::lower_bound(events_, ns, {}, &std::pair<uint64_t, int64_t>::first);
     return place == events_.begin() ? 0 : std::prev(place)->second;
   }
   std::vector<std::pair<uint64_t, int64_t>> events_;
@@ -80,13 +78,13 @@ bool is_left_out(const std::string& name) {
                                               "aten::is_leaf",
                                               "aten::output_nr",
                                               "aten::_version"};
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 /// Parents by nesting in time in each thread. An event that is the only one in a parent of the
 /// same name is merged with the parent. Source: torch.autograd.profiler_util.EventList.
 void build_tree(std::vector<Event>& events) {
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+  std::ranges::sort(events, [](const Event& a, const Event& b) {
     return std::tie(a.thread, a.begin, b.end) < std::tie(b.thread, b.begin, a.end);
   });
   std::vector<Event*> open;
@@ -256,9 +254,8 @@ std::string to_text(const OperatorRows& rows, const std::string& sort_by, int64_
     has_cuda_bytes = has_cuda_bytes || row.self_cuda_bytes != 0;
   }
   const auto key = operator_sort_keys().at(sort_by);
-  std::stable_sort(order.begin(), order.end(), [&](const auto* a, const auto* b) {
-    return key(a->second) > key(b->second);
-  });
+  std::ranges::stable_sort(
+      order, [&](const auto* a, const auto* b) { return key(a->second) > key(b->second); });
   const auto percent = [](double part, double whole) {
     return fmt::format("{:.2f}%", whole > 0 ? 100 * part / whole : 0.0);
   };

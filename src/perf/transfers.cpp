@@ -54,7 +54,7 @@ bool reads_values(std::string_view name) {
                                                      "aten::unique_dim",
                                                      "aten::unique_consecutive",
                                                      "aten::bincount"};
-  return std::find(kReaders.begin(), kReaders.end(), name) != kReaders.end();
+  return std::ranges::find(kReaders, name) != kReaders.end();
 }
 
 /// Whether the dimensions lie in memory in the same order.
@@ -151,9 +151,8 @@ struct TransferWatch::Event {
 namespace {
 
 bool is_in_backward() {
-  return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
-    return starts_with(frame.name, kEngine);
-  });
+  return std::ranges::any_of(frames,
+                             [](const Frame& frame) { return starts_with(frame.name, kEngine); });
 }
 
 /// Whether the tensor is a plain number of the code, which torch wraps.
@@ -164,8 +163,8 @@ bool is_number(const at::Tensor& tensor) {
 /// A tensor of the host that is asked for on the host by name, as .cpu() and .to(kCPU) do: nothing
 /// is copied here, but a tensor of a GPU would be. `tensor.to(other.device())` looks the same.
 std::optional<TransferWatch::Event> rehearsed_copy(c10::ArrayRef<const c10::IValue> inputs) {
-  const auto device = std::find_if(
-      inputs.begin(), inputs.end(), [](const c10::IValue& input) { return input.isDevice(); });
+  const auto device =
+      std::ranges::find_if(inputs, [](const c10::IValue& input) { return input.isDevice(); });
   if (inputs.end() - device < 3 || !device->toDevice().is_cpu() || !inputs[0].isTensor())
     return std::nullopt;
   const at::Tensor& tensor = inputs[0].toTensor();

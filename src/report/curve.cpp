@@ -75,7 +75,7 @@ std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& cu
                      double first_step,
                      double last_step) {
   const auto has_points = [](const auto& entry) { return !entry.second->pieces().empty(); };
-  if (std::none_of(curves.begin(), curves.end(), has_points)) return "";
+  if (std::ranges::none_of(curves, has_points)) return "";
   ChartAxis x, y;
   x.low = first_step;
   x.high = std::max(last_step, first_step + 1);

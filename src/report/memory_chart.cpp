@@ -26,7 +26,7 @@ std::string memory_svg(const MemoryCourse& course) {
   LineChart chart({1200, 420, 90, 40, 40, 40}, seconds, memory);
   std::vector<std::string> names;
   for (const MemoryCourse::Phase& phase : course.phases) {
-    const auto known = std::find(names.begin(), names.end(), phase.name);
+    const auto known = std::ranges::find(names, phase.name);
     const auto place = static_cast<int>(known - names.begin());
     const int colour = place % kColours;
     if (known == names.end()) {

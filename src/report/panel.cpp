@@ -76,7 +76,7 @@ std::vector<std::string> panel_parts(const std::map<std::string, Tensor>& previe
     if (preview.count(name) != 0) names.emplace_back(name);
   }
   for (const auto& [name, image] : preview) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
 }

@@ -48,7 +48,7 @@ class Prepared final : public data::Transform {
 
 std::size_t output_of(const std::string& head, const std::vector<std::string>& names) {
   if (head.empty()) return 0;
-  const auto found = std::find(names.begin(), names.end(), head);
+  const auto found = std::ranges::find(names, head);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   throw ConfigError("task.heads.{}: the model has {}{}",
                     head,

@@ -15,7 +15,7 @@ namespace {
 using metrics::Metric;
 
 bool is_in(const std::vector<Metric::Input>& inputs, Metric::Input input) {
-  return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
+  return std::ranges::find(inputs, input) != inputs.end();
 }
 
 /// Registered metrics of these inputs.

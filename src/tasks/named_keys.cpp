@@ -16,9 +16,8 @@ std::string text_or_none(const Node& node, const char* key) {
 
 /// The index of a text in a list; the list's size where it is not in it.
 std::size_t place_in(const Node& list, const std::string& text) {
-  const auto found = std::find_if(list.list.begin(), list.list.end(), [&](const Node& one) {
-    return one.kind == Kind::string && one.string == text;
-  });
+  const auto found = std::ranges::find_if(
+      list.list, [&](const Node& one) { return one.kind == Kind::string && one.string == text; });
   return static_cast<std::size_t>(found - list.list.begin());
 }
 
@@ -44,7 +43,7 @@ void add_key(Node& transform, const std::string& key, const std::string& like) {
 }
 
 bool is_loaded(Node& list, const std::string& key) {
-  return std::any_of(list.list.begin(), list.list.end(), [&](Node& transform) {
+  return std::ranges::any_of(list.list, [&](Node& transform) {
     const Node* keys = keys_of(transform);
     return (keys != nullptr && place_in(*keys, key) < keys->list.size()) ||
            text_or_none(transform, "keys") == key;

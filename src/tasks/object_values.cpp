@@ -17,7 +17,7 @@ constexpr const char* kNumbering = "ComponentLabelsd";
 
 bool loads(const Node& transform, const std::string& key) {
   const std::vector<std::string> keys = data::loaded_keys(transform);
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 bool numbers(const Node& transform, const std::string& key) {
@@ -25,9 +25,7 @@ bool numbers(const Node& transform, const std::string& key) {
   const Node& keys = transform.at("keys");
   return keys.kind == Kind::string
              ? keys.string == key
-             : std::any_of(keys.list.begin(), keys.list.end(), [&](const Node& one) {
-                 return one.string == key;
-               });
+             : std::ranges::any_of(keys.list, [&](const Node& one) { return one.string == key; });
 }
 
 /// Adds the numbering for a task, or for one of its heads.

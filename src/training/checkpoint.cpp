@@ -205,9 +205,8 @@ Snapshot take_snapshot(const CheckpointedObjects& objects,
   for (const auto& callback : objects.callbacks) callbacks.set(callback->name, callback->state());
   all.set("threads", Node::make_integer(at::get_num_threads()));
   Node kept = config;
-  const auto trained_on = std::find_if(kept.map.begin(), kept.map.end(), [](const auto& entry) {
-    return entry.first == "trained_on";
-  });
+  const auto trained_on =
+      std::ranges::find_if(kept.map, [](const auto& entry) { return entry.first == "trained_on"; });
   if (trained_on != kept.map.end()) {  // no part of a configuration
     snapshot.metadata["trained_on"] = config::to_json(config::to_utf8(trained_on->second));
     kept.map.erase(trained_on);

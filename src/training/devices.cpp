@@ -19,14 +19,14 @@ Devices Devices::of(const Node& node) {
     return {std::max<int64_t>(0, node.integer), {}};
   if (node.kind == Kind::string && in_small_letters(node.string) == "auto") return {0, {}};
   const auto& all = node.list;
-  const bool are_numbers = !all.empty() && std::all_of(all.begin(), all.end(), [](const Node& one) {
+  const bool are_numbers = !all.empty() && std::ranges::all_of(all, [](const Node& one) {
     return one.kind == Kind::integer && one.integer >= 0;
   });
   if (!are_numbers)
     config::throw_bad_value(node, "a number of devices, auto, or the numbers of GPUs: [0, 1]");
   Devices devices{static_cast<int64_t>(all.size()), {}};
   for (const Node& one : all) {
-    if (std::count(devices.chosen.begin(), devices.chosen.end(), one.integer) > 0)
+    if (std::ranges::count(devices.chosen, one.integer) > 0)
       throw ConfigError(
           "{}: GPU {} twice, expected another one for each process", node.where(), one.integer);
     devices.chosen.push_back(one.integer);

@@ -48,7 +48,7 @@ void sweep(const fs::path& run) {
        entry.increment(error)) {
     if (entry->is_directory(error)) folders.push_back(entry->path().string());
   }
-  std::for_each(folders.begin(), folders.end(), remove_stale_temporaries);
+  std::ranges::for_each(folders, remove_stale_temporaries);
 }
 
 config::Node state_in(const io::SafetensorsFile& file, const std::string& path) {
@@ -92,7 +92,7 @@ std::string find_checkpoint(const std::string& which, const std::string& output_
     }
   }
   // Newest first; last.ckpt before epoch_*.ckpt.
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+  std::ranges::sort(found, [](const Found& a, const Found& b) {
     return std::tie(a.step, a.time, a.path) > std::tie(b.step, b.time, b.path);
   });
   const auto read = [](const std::string& path) {

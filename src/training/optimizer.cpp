@@ -62,7 +62,7 @@ void Optimizer::attach(const NamedParameters& parameters) {
       implementation_ =
           options_.foreach.value_or(true) ? Implementation::foreach : Implementation::plain;
     }
-    auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& other) {
+    auto group = std::ranges::find_if(groups_, [&](const Group& other) {
       return other.settings.lr_scale == settings[i].lr_scale &&
              other.settings.weight_decay == settings[i].weight_decay &&
              other.all.parameters.front().scalar_type() == parameter.scalar_type();

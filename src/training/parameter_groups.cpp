@@ -29,7 +29,7 @@ void decay_layers(double decay,
   std::vector<std::string> blocks;
   std::vector<std::ptrdiff_t> block;  // of each parameter
   for (const auto& [name, parameter] : parameters) {
-    const auto place = std::find(blocks.begin(), blocks.end(), block_of(name));
+    const auto place = std::ranges::find(blocks, block_of(name));
     block.push_back(place - blocks.begin());
     if (place == blocks.end()) blocks.push_back(block_of(name));
   }

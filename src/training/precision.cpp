@@ -14,7 +14,7 @@ void cast(data::Batch& batch, c10::ScalarType type) {
     if (tensor.is_floating_point()) tensor = tensor.to(type);
   };
   for (auto& [key, tensor] : batch.tensors) change(tensor);
-  for (auto& [key, list] : batch.lists) std::for_each(list.begin(), list.end(), change);
+  for (auto& [key, list] : batch.lists) std::ranges::for_each(list, change);
 }
 
 }  // namespace cytra::training

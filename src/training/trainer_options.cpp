@@ -27,7 +27,7 @@ double duration_s(const Node& node) {
   if (node.is_map()) {
     const std::vector<std::string> names{"days", "hours", "minutes", "seconds"};
     for (const auto& [name, value] : node.map) {
-      const auto unit = std::find(names.begin(), names.end(), name);
+      const auto unit = std::ranges::find(names, name);
       if (unit == names.end())
         config::throw_bad_value(node, expected + "." + suggestion(name, names));
       seconds += value.as<double>() * kUnits[unit - names.begin()];

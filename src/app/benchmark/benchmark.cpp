@@ -131,7 +131,7 @@ Node compose_experiment(const cli::Run& run,
   };
   Node tree = composer.compose("train", overrides);
   if (shape.size() != 5 || tree.get<int64_t>("spatial_dims", 3) == 3 ||
-      std::any_of(overrides.begin(), overrides.end(), is_of_sides))
+      std::ranges::any_of(overrides, is_of_sides))
     return tree;
   overrides.emplace_back("spatial_dims=3");
   overrides.push_back(
@@ -153,9 +153,8 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   std::vector<std::string> overrides = config.overrides;
   const std::string name = config.config.value_or("");
   const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
-  const bool has_experiment = std::any_of(overrides.begin(), overrides.end(), [](const auto& word) {
-    return starts_with(word, "experiment=");
-  });
+  const bool has_experiment = std::ranges::any_of(
+      overrides, [](const auto& word) { return starts_with(word, "experiment="); });
   if (name.empty() && !has_experiment) {
     if (!overrides.empty()) {
       throw ConfigError(
@@ -210,7 +209,7 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
                       dims,
                       dims == 2 ? "N C H W" : "N C D H W");
   }
-  if (*std::min_element(shape.begin(), shape.end()) < 1)
+  if (*std::ranges::min_element(shape) < 1)
     throw ConfigError(typed + ": every size must be at least 1");
   if (shape[1] != channels)
     throw ConfigError("{}: {} channels, the model takes {}", typed, shape[1], channels);
@@ -279,7 +278,7 @@ perf::Roofline roofline_of(const Workload& workload, const std::vector<Variant>&
   for (const Variant& variant : variants) {
     const std::string name = variant.arithmetic();
     if (name == "tf32" && !device::backend_of(workload.device).traits.has_tf32) continue;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return perf::measure_roofline(workload.device, names);
 }
@@ -337,8 +336,7 @@ void add_rows(const Workload& workload,
   if (config.service) {
     ServiceLoads loads;
     loads.seconds = config.seconds;
-    if (!config.batch_sizes.empty())
-      loads.max_batch_size = *std::max_element(batches.begin(), batches.end());
+    if (!config.batch_sizes.empty()) loads.max_batch_size = *std::ranges::max_element(batches);
     report.set("service", measure_service(workload, configured(workload), loads));
   }
 }
@@ -356,7 +354,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
   const Workload workload = make_workload(run, config);
   std::vector<int64_t> batches = config.batch_sizes;
   if (batches.empty()) batches.push_back(workload.shape[0]);
-  if (*std::min_element(batches.begin(), batches.end()) < 1)
+  if (*std::ranges::min_element(batches) < 1)
     throw ConfigError("--batch-sizes: every size must be at least 1");
   log::info("{} on {}, input ({})",
             workload.config.get<std::string>("task.model._target_"),

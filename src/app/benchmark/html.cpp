@@ -58,7 +58,7 @@ std::string lines(const Node& batches) {
       x.include(size);
       y.include(rate);
       const auto same = [&name = option](const auto& curve) { return curve.first == name; };
-      auto curve = std::find_if(curves.begin(), curves.end(), same);
+      auto curve = std::ranges::find_if(curves, same);
       if (curve == curves.end()) curve = curves.insert(curves.end(), {option, {}});
       curve->second.emplace_back(size, rate);
     }

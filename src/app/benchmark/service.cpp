@@ -92,7 +92,7 @@ ServiceAnswers ask_service(BatchingService& service,
   receiver.join();
   if (error) std::rethrow_exception(error);
   answers.seconds = service_seconds(begin);
-  std::sort(answers.ms.begin(), answers.ms.end());
+  std::ranges::sort(answers.ms);
   return answers;
 }
 

@@ -66,14 +66,14 @@ class PreprocessingWords {
  private:
   void add(const Node& transform) {
     const std::vector<std::string> keys = texts_of(transform, "keys");
-    const bool has_key = std::find(keys.begin(), keys.end(), x_key_) != keys.end();
+    const bool has_key = std::ranges::find(keys, x_key_) != keys.end();
     if (data::loads_images(transform)) {
       is_loaded_ = is_loaded_ || has_key;
       return;
     }
     for (const char* made : {"name", "names"}) {
       const std::vector<std::string> names = texts_of(transform, made);
-      if (std::find(names.begin(), names.end(), x_key_) != names.end())
+      if (std::ranges::find(names, x_key_) != names.end())
         refuse(transform, "it makes the image of others");
     }
     if (!has_key) return;
@@ -224,7 +224,7 @@ PackageOutput::PackageOutput(const inference::LoadedModel& model) {
   const Node& task = model.config.at("task");
   const auto known = inference::decoder_of(task);
   const auto forms = known->forms();
-  const bool has_probability = std::find(forms.begin(), forms.end(), "probability") != forms.end();
+  const bool has_probability = std::ranges::find(forms, "probability") != forms.end();
   const Node* decoder = task.find_direct("decoder");
   if (has_probability) {
     const bool are_exclusive = known->finish("probability", 0.5).kind == ops::Finish::Kind::softmax;

@@ -39,7 +39,7 @@ std::string dataset_name_of(const NnunetOptions& options, const std::string& out
 /// The reader that nnU-Net has for the images.
 std::string reader_of(const std::string& ending, int64_t spatial_dims) {
   const std::vector<std::string> medical{".nii.gz", ".nii", ".nrrd", ".mha", ".gipl"};
-  if (std::find(medical.begin(), medical.end(), ending) != medical.end()) return "SimpleITKIO";
+  if (std::ranges::find(medical, ending) != medical.end()) return "SimpleITKIO";
   if (spatial_dims == 3) {
     if (ending == ".tif" || ending == ".tiff") return "Tiff3DIO";
     refuse_for_nnunet("nnunet.file_ending=" + ending + ", expected .tif, .tiff or one of " +
@@ -60,8 +60,7 @@ std::vector<int64_t> patch_of(const inference::LoadedModel& model) {
                                                        : std::vector<int64_t>{found->as<int64_t>()};
     if (patch.size() == 1) patch.resize(dims, patch[0]);
     const bool are_sides =
-        patch.size() == dims &&
-        std::all_of(patch.begin(), patch.end(), [](int64_t side) { return side > 0; });
+        patch.size() == dims && std::ranges::all_of(patch, [](int64_t side) { return side > 0; });
     if (!are_sides) continue;
     for (std::size_t d = 0; d < dims; ++d)
       patch[d] = (patch[d] + model.divisor[d] - 1) / model.divisor[d] * model.divisor[d];
@@ -140,7 +139,7 @@ void write_nnunet(const std::string& output,
     refuse_for_nnunet(model.path + " has several outputs, expected a model of one");
   const auto decoder = inference::decoder_of(task);
   const auto forms = decoder->forms();
-  if (std::find(forms.begin(), forms.end(), "probability") == forms.end())
+  if (std::ranges::find(forms, "probability") == forms.end())
     refuse_for_nnunet(model.path + " makes no masks or classes, which is all that nnU-Net makes");
   const bool are_classes = decoder->finish("probability", 0.5).kind == ops::Finish::Kind::softmax;
   if (!are_classes && model.out_channels > 1)

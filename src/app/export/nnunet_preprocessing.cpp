@@ -68,7 +68,7 @@ std::vector<ChannelScheme> schemes_of(const Node& operations, int64_t channels) 
     };
     const auto is_by_channel = [&] {
       const auto axes = kwargs.get<std::vector<std::string>>("axes", {"channel"});
-      return channels == 1 || std::find(axes.begin(), axes.end(), "channel") == axes.end();
+      return channels == 1 || std::ranges::find(axes, "channel") == axes.end();
     };
     for (std::size_t c = 0; c < schemes.size(); ++c) {
       if (id == "scale_linear") {
@@ -101,12 +101,11 @@ Node taken_transform(Node& config, const std::string& x_key, const std::string& 
     for (const Node& transform : list->list) {
       const auto target = transform.get<std::string>("_target_");
       const Node& keys = transform.at("keys");
-      const bool is_ours =
-          keys.kind != config::Kind::list || keys.list.empty()
-              ? keys.as<std::string>() == x_key
-              : std::any_of(keys.list.begin(), keys.list.end(), [&](const Node& key) {
-                  return key.as<std::string>() == x_key;
-                });
+      const bool is_ours = keys.kind != config::Kind::list || keys.list.empty()
+                               ? keys.as<std::string>() == x_key
+                               : std::ranges::any_of(keys.list, [&](const Node& key) {
+                                   return key.as<std::string>() == x_key;
+                                 });
       if (!is_ours || target.substr(target.rfind('.') + 1) != name) {
         left.push_back(transform);
       } else if (found.is_null()) {
@@ -129,12 +128,11 @@ std::vector<double> spacing_of(const NnunetOptions& options,
     spacing = pixdim.is_container() ? pixdim.as<std::vector<double>>()
                                     : std::vector<double>{pixdim.as<double>()};
     spacing.resize(dims, spacing.back());
-    if (std::all_of(spacing.begin(), spacing.end(), [](double side) { return side <= 0; }))
+    if (std::ranges::all_of(spacing, [](double side) { return side <= 0; }))
       spacing.clear();  // as they are
   }
   if (spacing.empty() && reader == "NaturalImage2DIO") spacing.assign(dims, 1);
-  const bool are_positive =
-      std::all_of(spacing.begin(), spacing.end(), [](double side) { return side > 0; });
+  const bool are_positive = std::ranges::all_of(spacing, [](double side) { return side > 0; });
   if (spacing.size() == dims && are_positive) return spacing;
   refuse_for_nnunet(
       fmt::format("nnU-Net resamples every image to one distance between voxels, which this model "
@@ -186,10 +184,9 @@ Node nnunet_preprocessing(const inference::LoadedModel& model,
     if (!before.operations.list.empty() || !spacing.is_null())
       refuse_for_nnunet("other changes of the image than NnunetPreprocessingd");
     const Node* learned = own.find_direct("spacing");
-    const bool is_learned = learned != nullptr && learned->list.size() == dims &&
-                            std::all_of(learned->list.begin(),
-                                        learned->list.end(),
-                                        [](const Node& side) { return side.as<double>() > 0; });
+    const bool is_learned =
+        learned != nullptr && learned->list.size() == dims &&
+        std::ranges::all_of(learned->list, [](const Node& side) { return side.as<double>() > 0; });
     if (!options.spacing.empty() || !is_learned)
       own.set("spacing", Node::make_list(spacing_of(options, {}, reader, dims)));
     complete_preprocessing(own);

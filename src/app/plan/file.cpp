@@ -38,8 +38,8 @@ Node numbers(double value) {
 
 void ExperimentFile::set(const std::string& key, Node value, const std::string& comment) {
   const std::vector<std::string> parts = split(key, '.');
-  auto section = std::find_if(
-      sections_.begin(), sections_.end(), [&](const auto& one) { return one.key == parts[0]; });
+  auto section =
+      std::ranges::find_if(sections_, [&](const auto& one) { return one.key == parts[0]; });
   if (section == sections_.end()) section = sections_.insert(section, {parts[0], {}, ""});
   Node* place = &section->value;
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -66,8 +66,7 @@ std::string ExperimentFile::text() const {
 }
 
 bool Carried::has(const std::string& key) const {
-  return std::any_of(
-      values.begin(), values.end(), [&](const auto& value) { return value.first == key; });
+  return std::ranges::any_of(values, [&](const auto& value) { return value.first == key; });
 }
 
 Carried carried_by(const cli::Run& run) {
@@ -99,7 +98,7 @@ PlanTarget plan_target(const PlanOptions& options, const std::string& data_path)
       if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '_';
     path = fs::path("local") / "experiment" / (name + ".yaml");
   }
-  const auto folder = std::find(path.begin(), path.end(), "experiment");
+  const auto folder = std::ranges::find(path, "experiment");
   if (path.extension() != ".yaml" || folder == path.end() || std::next(folder) == path.end()) {
     throw ConfigError(
         "plan.output: {}, expected FOLDER/experiment/NAME.yaml, where `train --config-dir FOLDER "

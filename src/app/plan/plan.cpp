@@ -97,11 +97,10 @@ Fingerprint fingerprint_of(const data::Survey& survey,
   if (print.data.shapes.empty())
     throw DataError("no image of '" + image_key + "' can be read; --check-data tells why");
   std::vector<std::vector<double>>& spacings = print.data.spacings;
-  print.has_spacing = std::all_of(spacings.begin(), spacings.end(), [](const auto& spacing) {
-    return *std::min_element(spacing.begin(), spacing.end()) > 0;
-  });
+  print.has_spacing = std::ranges::all_of(
+      spacings, [](const auto& spacing) { return *std::ranges::min_element(spacing) > 0; });
   if (!print.has_spacing)
-    for (auto& spacing : spacings) std::fill(spacing.begin(), spacing.end(), 1.0);
+    for (auto& spacing : spacings) std::ranges::fill(spacing, 1.0);
   print.labels = labels.classes();
   print.is_ct = is_whole && print.intensities.percentile(0) < kLowestHounsfield &&
                 print.intensities.percentile(1) > kHighestHounsfield;
@@ -176,8 +175,8 @@ void add_patch(const nn::UNetPlan& plan,
       size_text(plan.topology.divisor),
       plan.values / 1e6);
   file.set("patch_shape", numbers(patch), why);
-  const int64_t longest = *std::max_element(patch.begin(), patch.end());
-  const int64_t shortest = *std::min_element(patch.begin(), patch.end());
+  const int64_t longest = *std::ranges::max_element(patch);
+  const int64_t shortest = *std::ranges::min_element(patch);
   if (patch.size() == 2) {
     const bool is_long = 2 * longest > 3 * shortest;
     file.set("rotation",
@@ -211,9 +210,8 @@ void add_spacing(const Fingerprint& print,
       if (std::abs(one[d] - spacing[d]) > 1e-3 * spacing[d]) return false;
     return true;
   };
-  const auto others = std::count_if(print.data.spacings.begin(),
-                                    print.data.spacings.end(),
-                                    [&](const auto& one) { return !is_alike(one); });
+  const auto others =
+      std::ranges::count_if(print.data.spacings, [&](const auto& one) { return !is_alike(one); });
   if (others == 0) {
     file.set(
         "target_spacing",

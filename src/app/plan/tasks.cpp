@@ -57,7 +57,7 @@ ExperimentFile plan_detection(const nn::DataFacts& data,
   const std::vector<double> median = nn::median_shape(data, nn::target_spacing(data));
   nn::Sizes patch;
   double pixels = 1, all = 0;
-  const auto shortest = static_cast<int64_t>(*std::min_element(median.begin(), median.end()));
+  const auto shortest = static_cast<int64_t>(*std::ranges::min_element(median));
   for (std::size_t axis = 0; axis < median.size(); ++axis) {
     patch.push_back(std::clamp(shortest / kDivisor * kDivisor, kDivisor, kLongest));
     pixels *= static_cast<double>(patch.back());

@@ -327,8 +327,7 @@ Children::~Children() {
   using namespace std::chrono_literals;
   const auto is_alive = [this] {
     lost();
-    return std::any_of(
-        children_.begin(), children_.end(), [](const Child& child) { return child.pid != 0; });
+    return std::ranges::any_of(children_, [](const Child& child) { return child.pid != 0; });
   };
   const auto wait = [&](std::chrono::milliseconds most) {
     for (auto waited = 0ms; waited < most && is_alive(); waited += 20ms)

@@ -80,7 +80,7 @@ class Inference {
   void compose() { composition_ = request_.composer.load(request_.primary, request_.overrides); }
 
   bool is_typed(const std::string& key) const {
-    return std::find(typed_keys_.begin(), typed_keys_.end(), key) != typed_keys_.end();
+    return std::ranges::find(typed_keys_, key) != typed_keys_.end();
   }
 
   /// Whether the node is written in our own configs: in `name`, or in any of them.
@@ -200,8 +200,8 @@ class Inference {
     const bool has_experiment =
         !choice_of("experiment").empty() || is_typed("task") || is_typed("experiment");
     const std::string key = text_value(root(), "target_col");
-    const bool has_target = std::all_of(
-        items.begin(), items.end(), [&](const auto& item) { return item.sources.count(key) > 0; });
+    const bool has_target =
+        std::ranges::all_of(items, [&](const auto& item) { return item.sources.count(key) > 0; });
     const bool is_plan = request_.entry == "cytra_plan";
     if (!has_target || ((has_experiment || is_plan) && !wants_classes())) return;
     if (!is_plan && take_description(module, has_experiment)) return;

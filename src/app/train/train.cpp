@@ -230,9 +230,8 @@ bool are_held_out(const Loaders& loaders) {
   std::set<std::string> learned;
   for (const data::Sample& sample : loaders.train.items()) learned.insert(sample.id);
   const auto& valid = loaders.valid.items();
-  return std::none_of(valid.begin(), valid.end(), [&](const data::Sample& sample) {
-    return learned.count(sample.id) > 0;
-  });
+  return std::ranges::none_of(
+      valid, [&](const data::Sample& sample) { return learned.count(sample.id) > 0; });
 }
 
 int train_with(OwnProcess& self, cli::Run run, TrainConfig config) {

@@ -89,8 +89,7 @@ bool fits(const Json& schema, const Json& value) {
   const auto choices = schema.find("enum");
   // A program's argument would end at a zero byte.
   return value.is_string() && value.get_ref<const std::string&>().find('\0') == std::string::npos &&
-         (choices == schema.end() ||
-          std::find(choices->begin(), choices->end(), value) != choices->end());
+         (choices == schema.end() || std::ranges::find(*choices, value) != choices->end());
 }
 
 std::string expected(const Json& schema) {

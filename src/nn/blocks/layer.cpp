@@ -64,8 +64,7 @@ Sizes product_of(const std::vector<Sizes>& strides) {
 
 Sizes per_dimension(const Sizes& given, int64_t spatial_dims, const char* option) {
   const auto dims = static_cast<std::size_t>(spatial_dims);
-  if ((given.size() != 1 && given.size() != dims) ||
-      *std::min_element(given.begin(), given.end()) < 1) {
+  if ((given.size() != 1 && given.size() != dims) || *std::ranges::min_element(given) < 1) {
     throw ConfigError(
         "{} takes positive numbers, one or one for each of the {} dimensions", option, dims);
   }

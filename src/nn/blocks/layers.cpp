@@ -95,7 +95,7 @@ Options layer_options(const config::Node& node,
                       what);
   }
   std::string kind = in_small_letters(name.string);
-  if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+  if (!kind.empty() && std::ranges::find(kinds, kind) == kinds.end()) {
     throw ConfigError("{}: '{}' is not a known {}; expected one of {}.{}",
                       node.where(),
                       printable(name.string),

@@ -140,7 +140,7 @@ SamEncoder::SamEncoder(const SamEncoderOptions& options)
   positions_ = register_parameter("pos_embed", at::zeros({1, side, side, options.embed_dim}));
   const auto& whole = options.global_attn_indexes;
   blocks_ = register_list(*this, "blocks", options.depth, [&](int64_t i) {
-    const bool is_global = std::find(whole.begin(), whole.end(), i) != whole.end();
+    const bool is_global = std::ranges::find(whole, i) != whole.end();
     return std::make_shared<Block>(options, is_global ? 0 : options.window_size, side);
   });
   ConvOptions one{{1, 1}, {1, 1}, /*bias=*/false}, three{{3, 3}, {1, 1}, /*bias=*/false};

@@ -119,12 +119,11 @@ void ExportedSteps::find_segments() {
     int result = -1;
     for (std::size_t end = begin + 1; end <= std::min(steps_.size(), begin + longest); ++end) {
       const ExportedStep& step = steps_[end - 1];
-      const bool reads_what_changes =
-          std::any_of(step.reads.begin(), step.reads.end(), [&](int number) {
-            const auto last = changed.find(memory_of(number)), first = made.find(memory_of(number));
-            return last != changed.end() && last->second >= begin &&
-                   (first == made.end() || first->second < begin);
-          });
+      const bool reads_what_changes = std::ranges::any_of(step.reads, [&](int number) {
+        const auto last = changed.find(memory_of(number)), first = made.find(memory_of(number));
+        return last != changed.end() && last->second >= begin &&
+               (first == made.end() || first->second < begin);
+      });
       if (reads_what_changes) break;
       int count = 0, left = -1;
       for (std::size_t i = begin; i < end; ++i) {

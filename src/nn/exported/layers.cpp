@@ -25,7 +25,7 @@ std::optional<std::string> ExportedCompiler::parameter_name(int number,
 
 bool ExportedCompiler::is_read_by(int number, const std::string& op) const {
   const std::vector<std::size_t>& readers = value(number).readers;
-  return std::all_of(readers.begin(), readers.end(), [&](std::size_t reader) {
+  return std::ranges::all_of(readers, [&](std::size_t reader) {
     return calls_[reader].op && calls_[reader].op->short_name() == op;
   });
 }

@@ -242,9 +242,8 @@ void expect_moderate(const std::string& op,
 }  // namespace
 
 bool ArgumentSource::is_constant() const {
-  return value < 0 && std::all_of(items.begin(), items.end(), [](const ArgumentSource& item) {
-           return item.is_constant();
-         });
+  return value < 0 &&
+         std::ranges::all_of(items, [](const ArgumentSource& item) { return item.is_constant(); });
 }
 
 OperatorCall::OperatorCall(const io::ExportedCall& call, const Numbers& number_of)
@@ -304,9 +303,8 @@ bool OperatorCall::gives_numbers() const {
 
 bool OperatorCall::gives_view() const {
   const auto& returns = handle_.schema().returns();
-  return std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
-    return result.alias_info() != nullptr;
-  });
+  return std::ranges::any_of(
+      returns, [](const c10::Argument& result) { return result.alias_info() != nullptr; });
 }
 
 const ArgumentSource& OperatorCall::argument(const std::string& name) const {
@@ -315,9 +313,8 @@ const ArgumentSource& OperatorCall::argument(const std::string& name) const {
 
 bool OperatorCall::has(const std::string& name) const {
   const auto& arguments = handle_.schema().arguments();
-  return std::any_of(arguments.begin(), arguments.end(), [&](const c10::Argument& argument) {
-    return argument.name() == name;
-  });
+  return std::ranges::any_of(
+      arguments, [&](const c10::Argument& argument) { return argument.name() == name; });
 }
 
 std::optional<bool> OperatorCall::flag(const std::string& name) const {

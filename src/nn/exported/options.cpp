@@ -8,8 +8,8 @@
 namespace cytra::nn {
 
 void ExportedOptions::check() const {
-  const bool has_heads = std::any_of(
-      heads.map.begin(), heads.map.end(), [](const auto& head) { return head.second.is_map(); });
+  const bool has_heads =
+      std::ranges::any_of(heads.map, [](const auto& head) { return head.second.is_map(); });
   if (has_heads && (output || deep_supervision))
     throw ConfigError("model.heads: expected no model.output and no model.deep_supervision");
 }
@@ -43,8 +43,7 @@ void expect_as_given(const std::string& path,
 }
 
 std::vector<int64_t> checked_divisor(const std::vector<int64_t>& given, int64_t spatial_dims) {
-  if (static_cast<int64_t>(given.size()) != spatial_dims ||
-      *std::min_element(given.begin(), given.end()) < 1)
+  if (static_cast<int64_t>(given.size()) != spatial_dims || *std::ranges::min_element(given) < 1)
     throw ConfigError("model.divisor: expected {} numbers from 1", spatial_dims);
   return given;
 }

@@ -28,9 +28,8 @@ auto in_range(Operation operation) {
 }
 
 bool are_whole(const Values& in) {
-  return std::all_of(in.begin(), in.end(), [](const c10::IValue& value) {
-    return value.isInt() || value.isBool();
-  });
+  return std::ranges::all_of(
+      in, [](const c10::IValue& value) { return value.isInt() || value.isBool(); });
 }
 
 int64_t whole_in(const c10::IValue& value) {

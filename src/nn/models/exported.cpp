@@ -233,9 +233,8 @@ class ExportedModel final : public Model {
     }
   }
   bool are_allowed(const std::vector<int64_t>& sides) const {
-    return std::all_of(guards_.begin(), guards_.end(), [&](const std::string& guard) {
-      return holds(guard, sides);
-    });
+    return std::ranges::all_of(guards_,
+                               [&](const std::string& guard) { return holds(guard, sides); });
   }
 
   void read_results(const io::ExportedGraph& graph, const Options& options) {

@@ -1,7 +1,6 @@
 // ImageClassifier: the encoder of a network, the mean or maximum of its deepest features over the
 // image, and a linear map to classes or values. The encoder's parameters keep their names, so that
 // weights of the whole network fit.
-#include <cctype>
 #include <regex>
 #include <utility>
 
@@ -36,11 +35,6 @@ const std::map<std::string, std::string>& encoder_names() {
       {"unet", R"(model(\.1\.submodule)*(\.0)?)"},
       {"vnet", R"(in_tr|down_tr\d+)"}};
   return names;
-}
-
-std::string in_lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
 }
 
 /// The layers of the encoder of `network`, whose class is `name` in small letters, by their names.
@@ -165,7 +159,7 @@ class ImageClassifier final : public Classifier {
   int64_t take_encoder(const config::Node& backbone) {
     const auto whole = make<Model>(backbone);
     const std::string type = config::components_of(Model::kKind).name_of(backbone),
-                      name = in_lower_case(type);
+                      name = in_small_letters(type);
     divisor_ = whole->divisor();
     fixed_size_ = whole->fixed_size();
     in_channels_ = whole->in_channels();

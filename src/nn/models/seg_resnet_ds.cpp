@@ -73,7 +73,7 @@ class SegResNetDS final : public ImageModel {
             blocks_up->size());
       }
       if (resolution && (static_cast<int64_t>(resolution->size()) != spatial_dims ||
-                         *std::min_element(resolution->begin(), resolution->end()) <= 0)) {
+                         *std::ranges::min_element(*resolution) <= 0)) {
         throw ConfigError("SegResNetDS: resolution takes {} positive numbers, one per dimension",
                           spatial_dims);
       }
@@ -82,7 +82,7 @@ class SegResNetDS final : public ImageModel {
     std::vector<Sizes> scales() const {
       std::vector<Sizes> scales(blocks_down.size(), each(2));
       if (!resolution) return scales;
-      const double longest = *std::max_element(resolution->begin(), resolution->end());
+      const double longest = *std::ranges::max_element(*resolution);
       double most = 0;  // halvings until all directions are alike
       for (const double side : *resolution)
         most = std::max(most, std::floor(std::log2(longest / side)));

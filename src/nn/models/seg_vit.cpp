@@ -99,7 +99,7 @@ class SegVit final : public FixedSizeModel {
     }
     void check() {
       MaeOptions::check();
-      const int64_t smallest = *std::min_element(patch_size.begin(), patch_size.end());
+      const int64_t smallest = *std::ranges::min_element(patch_size);
       while (smallest >> (levels + 2) > 0) ++levels;
       if (levels == 0) throw ConfigError("Seg_ViT: patch_size: expected sides of 4 and more");
       if (n_intermediate_weights > 0 && n_intermediate_weights != levels + 1) {

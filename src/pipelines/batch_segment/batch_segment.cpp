@@ -66,9 +66,8 @@ int64_t loaded_bytes(const std::string& path) {
 void group_views(std::vector<SegmentInput>& inputs) {
   std::map<std::string, std::size_t> order;  // in which they come
   for (const SegmentInput& input : inputs) order.emplace(input.view, order.size());
-  std::stable_sort(inputs.begin(), inputs.end(), [&](const auto& a, const auto& b) {
-    return order.at(a.view) < order.at(b.view);
-  });
+  std::ranges::stable_sort(
+      inputs, [&](const auto& a, const auto& b) { return order.at(a.view) < order.at(b.view); });
 }
 
 /// An image may come again at any time.

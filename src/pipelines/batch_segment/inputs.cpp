@@ -43,9 +43,7 @@ std::vector<SegmentInput> inputs_of_folder(const std::string& folder) {
 std::vector<SegmentInput> inputs_of_table(const std::string& path) {
   const io::Table table = io::read_table(path);
   const auto& names = table.columns;
-  const auto has = [&](const char* name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
+  const auto has = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };
   const std::size_t image = has("image") ? table.column("image") : 0;
   std::vector<SegmentInput> inputs;
   for (const std::vector<std::string>& row : table.rows) {

@@ -68,8 +68,8 @@ void BatchQueue::add(std::shared_ptr<BatchRequest> request, BatchTime now) {
 void BatchQueue::remove(BatchRequest& request) {
   if (!request.is_waiting) return;
   auto& waiting = buckets_[request.bucket].waiting;
-  const auto found = std::find_if(
-      waiting.begin(), waiting.end(), [&](const auto& other) { return other.get() == &request; });
+  const auto found =
+      std::ranges::find_if(waiting, [&](const auto& other) { return other.get() == &request; });
   request.is_waiting = false;
   requests_ -= 1;
   bytes_ -= request.bytes;

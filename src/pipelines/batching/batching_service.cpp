@@ -152,7 +152,7 @@ BatchingService::Request BatchingService::submit(const at::Tensor& input, BatchT
 std::map<int64_t, double> BatchingService::warm_up(const std::vector<int64_t>& shape,
                                                    const at::TensorOptions& type) {
   const bool is_image = shape.size() == 3 || shape.size() == 4;
-  if (!is_image || std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 1; })) {
+  if (!is_image || std::ranges::any_of(shape, [](int64_t n) { return n < 1; })) {
     throw DataError("warm_up() for images of ({}), expected (C,[D,]H,W), each 1 at least",
                     fmt::join(shape, ","));
   }

@@ -161,15 +161,14 @@ ops::Boxes join_tiles(const std::vector<Tile>& tiles,
       };
       if (holds_all(tiles[t])) {
         whole.push_back(one);
-      } else if (std::none_of(tiles.begin(), tiles.end(), holds_all)) {
+      } else if (std::ranges::none_of(tiles, holds_all)) {
         parts.push_back(one);
       }
     }
   }
   const auto is_known = [&](const TiledBox& part) {
-    return std::any_of(whole.begin(), whole.end(), [&](const TiledBox& other) {
-      return share_in(part, other) >= kAgree;
-    });
+    return std::ranges::any_of(
+        whole, [&](const TiledBox& other) { return share_in(part, other) >= kAgree; });
   };
   parts.erase(std::remove_if(parts.begin(), parts.end(), is_known), parts.end());
   std::vector<TiledBox> joined = join_parts(parts);

@@ -60,7 +60,7 @@ class TrainedDetector final : public Detector {
     }
     // The padding of a window depends on its own size only, not on other windows, because norms
     // see the padding.
-    std::stable_sort(inputs.begin(), inputs.end(), [](const TileInput& a, const TileInput& b) {
+    std::ranges::stable_sort(inputs, [](const TileInput& a, const TileInput& b) {
       return a.input.sizes().vec() < b.input.sizes().vec();
     });
     const auto most = static_cast<std::size_t>(options_.batch_size);

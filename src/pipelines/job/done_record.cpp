@@ -110,7 +110,7 @@ std::vector<std::string> DoneRecord::paths() const {
         fs::is_regular_file(entry.symlink_status(ignored)))
       found.emplace_back(entry.last_write_time(ignored), folder_ + "/" + name);
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::vector<std::string> paths;
   for (auto& [time, path] : found) paths.push_back(std::move(path));
   return paths;
@@ -214,7 +214,7 @@ std::optional<ResultFiles> DoneRecord::find(const std::string& name,
   if (!has(name, stamp)) return std::nullopt;
   const ResultFiles& files = lines_.at(name).files;
   const auto is_whole = [](const auto& file) { return is_as_written(file.second); };
-  if (files.empty() || !std::all_of(files.begin(), files.end(), is_whole)) return std::nullopt;
+  if (files.empty() || !std::ranges::all_of(files, is_whole)) return std::nullopt;
   note_owner(name, files);
   return files;
 }
@@ -244,8 +244,8 @@ ResultFiles DoneRecord::outdated(const std::string& name, const ResultFiles& fil
   if (found == lines_.end()) return old;
   const std::lock_guard lock(mutex_);
   for (const auto& file : found->second.files) {
-    const bool is_new = std::any_of(
-        files.begin(), files.end(), [&](const auto& one) { return one.second == file.second; });
+    const bool is_new =
+        std::ranges::any_of(files, [&](const auto& one) { return one.second == file.second; });
     if (!is_new && owners_.at(file.second) == name && is_as_written(file.second))
       old.push_back(file);
   }

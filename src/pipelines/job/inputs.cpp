@@ -157,8 +157,7 @@ std::vector<std::string> columns_of(const std::string& path,
                                     const InputWants& wants) {
   const std::vector<std::string> there = io::read_table(path).columns;
   for (const std::string& key : wants.keys) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end() &&
-        std::find(there.begin(), there.end(), key) != there.end())
+    if (std::ranges::find(keys, key) == keys.end() && std::ranges::find(there, key) != there.end())
       keys.push_back(key);
   }
   return keys;
@@ -168,7 +167,7 @@ bool has_scene(const data::Source& source, int64_t scene) {
   if (io::is_annotation_path(source.path)) return false;
   try {
     const std::vector<int64_t> scenes = io::scenes_of(source.path);
-    return scenes.size() > 1 && std::find(scenes.begin(), scenes.end(), scene) != scenes.end();
+    return scenes.size() > 1 && std::ranges::find(scenes, scene) != scenes.end();
   } catch (const Error&) {  // reported when it is read
     return false;
   }
@@ -225,9 +224,9 @@ std::string source_key(const inference::Predictor& predictor) {
   std::vector<std::string> keys;
   for (const Node& load : loads_of(predictor)) add_keys(load, keys);
   const std::string y_key = predictor.windowed().y_key, x_key = predictor.windowed().x_key;
-  if (keys.empty() || std::find(keys.begin(), keys.end(), x_key) != keys.end()) return x_key;
+  if (keys.empty() || std::ranges::find(keys, x_key) != keys.end()) return x_key;
   const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return key != y_key; });
+      std::ranges::find_if(keys, [&](const std::string& key) { return key != y_key; });
   return found == keys.end() ? x_key : *found;
 }
 
@@ -297,7 +296,7 @@ std::vector<data::Sample> scenes_of(const data::Sample& sample,
 PartsToTake parts_to_take(const inference::Predictor& predictor) {
   const inference::InputTransforms& transforms = predictor.windowed().transforms;
   const std::vector<Node> loads = loads_of(predictor);
-  const bool is_scene_chosen = std::any_of(loads.begin(), loads.end(), [](const Node& load) {
+  const bool is_scene_chosen = std::ranges::any_of(loads, [](const Node& load) {
     const Node* scene = load.find("scene");
     return scene != nullptr && !scene->is_null();
   });

@@ -70,7 +70,7 @@ std::string write_confusion(const std::string& folder,
   const auto classes = static_cast<std::size_t>(target.count);
   std::vector<std::vector<int64_t>> counts(classes, std::vector<int64_t>(classes));
   for (const auto& [numbers, truth] : told) {
-    const auto found = std::max_element(numbers.begin(), numbers.end());
+    const auto found = std::ranges::max_element(numbers);
     ++counts[static_cast<std::size_t>(truth[0])][static_cast<std::size_t>(found - numbers.begin())];
   }
   std::vector<std::string> columns{"class"};
@@ -104,7 +104,7 @@ std::vector<std::string> table_cells(const std::string& path,
                                      double threshold) {
   std::vector<std::string> cells{io::safe_cell(path)};
   if (target.kind == ImageTarget::Kind::classes) {
-    const auto found = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
+    const auto found = std::ranges::max_element(numbers) - numbers.begin();
     cells.push_back(io::safe_cell(target.name_of(found)));
   } else if (target.kind == ImageTarget::Kind::labels) {
     std::vector<std::string> found;
@@ -238,7 +238,7 @@ void NumberWork::compute(const std::vector<PredictJobPointer>& jobs,
 void NumberWork::write(PredictJob& of) {
   Job& job = Job::of(of);
   const auto is_finite = [](double number) { return std::isfinite(number); };
-  if (!std::all_of(job.numbers.begin(), job.numbers.end(), is_finite))
+  if (!std::ranges::all_of(job.numbers, is_finite))
     throw DataError(job.path + ": the model makes NaN or infinity of it");
   job.more = fmt::format("{{\"numbers\":[{}]}}", fmt::join(job.numbers, ","));
   if (!has_pictures_) return;

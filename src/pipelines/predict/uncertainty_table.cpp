@@ -11,7 +11,7 @@ namespace cytra::pipelines {
 std::string write_uncertainty_table(std::vector<ImageUncertainty> images,
                                     const std::string& folder,
                                     const std::string& form) {
-  std::sort(images.begin(), images.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(images, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });
   std::vector<std::vector<std::string>> rows;

@@ -33,7 +33,7 @@ Thumbnail thumbnail_of(const unsigned char* rgb, int64_t frame_width, const Fram
   small.luma.resize(static_cast<std::size_t>(small.width * small.height));
   std::vector<unsigned> sums(static_cast<std::size_t>(small.width));
   for (int64_t row = 0; row < small.height; ++row) {
-    std::fill(sums.begin(), sums.end(), 0U);
+    std::ranges::fill(sums, 0U);
     const int64_t lines = std::min(step, box.height - row * step);
     for (int64_t line = 0; line < lines; ++line) {
       const unsigned char* pixels = rgb + 3 * ((box.y + row * step + line) * frame_width + box.x);

@@ -82,9 +82,8 @@ void VideoRun::count(const Job& job) {
     ++figures_.reused;
     return;
   }
-  const bool is_cached = std::all_of(job.regions.begin(), job.regions.end(), [](const Region& one) {
-    return one.labels.defined();
-  });
+  const bool is_cached =
+      std::ranges::all_of(job.regions, [](const Region& one) { return one.labels.defined(); });
   ++(job.regions.empty() ? figures_.empty : is_cached ? figures_.cached : figures_.inferred);
   if (!selector_.finds_regions()) {
     if (!(job.regions[0].box == selector_.whole())) ++figures_.partial;

@@ -95,8 +95,8 @@ std::vector<FrameBox> joined(const std::vector<FrameBox>& boxes) {
   std::vector<FrameBox> apart;
   for (FrameBox box : boxes) {
     for (;;) {
-      const auto other = std::find_if(
-          apart.begin(), apart.end(), [&](const FrameBox& one) { return overlap(box, one); });
+      const auto other =
+          std::ranges::find_if(apart, [&](const FrameBox& one) { return overlap(box, one); });
       if (other == apart.end()) break;
       box = around(box, *other);
       apart.erase(other);

@@ -79,8 +79,7 @@ VideoRun::VideoRun(io::VideoSource& source,
 }
 
 bool VideoRun::Job::needs_model() const {
-  return std::any_of(
-      regions.begin(), regions.end(), [](const Region& region) { return region.input != nullptr; });
+  return std::ranges::any_of(regions, [](const Region& region) { return region.input != nullptr; });
 }
 
 int64_t VideoRun::Job::bytes() const {

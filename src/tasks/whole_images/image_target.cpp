@@ -79,7 +79,7 @@ std::vector<double> ImageTarget::of(const data::Sample& sample) const {
                        fmt::format("0 to {}; class_names tells which words there are", count - 1));
       }
     } else {
-      const auto name = std::find(names.begin(), names.end(), cell);
+      const auto name = std::ranges::find(names, cell);
       if (name == names.end()) {
         throw_bad_cell(
             sample,

@@ -45,7 +45,7 @@ class ImageSaver final : public Callback {
     void check() const {
       const std::vector<std::string> known{"train", "val", "test", "predict"};
       for (const std::string& stage : stages) {
-        if (std::find(known.begin(), known.end(), stage) == known.end())
+        if (std::ranges::find(known, stage) == known.end())
           throw ConfigError("stages: expected train, val, test or predict, got '{}'.{}",
                             stage,
                             suggestion(stage, known));
@@ -85,7 +85,7 @@ class ImageSaver final : public Callback {
  private:
   bool has(const char* stage) const {
     const auto& stages = options_.stages;
-    return std::find(stages.begin(), stages.end(), stage) != stages.end();
+    return std::ranges::find(stages, stage) != stages.end();
   }
   /// Saves a picture; one that can't be written does not end the training.
   void save(Context& context, const char* stage, int64_t epoch, int64_t number) {

@@ -15,9 +15,8 @@ namespace {
 using Modules = std::vector<std::shared_ptr<torch::nn::Module>>;
 
 bool has_one_of(const std::string& name, const std::vector<std::string>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-    return name.find(part) != std::string::npos;
-  });
+  return std::ranges::any_of(
+      parts, [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
 /// The module of this name, `""` for the model. Throws: ConfigError with the nearest name.
@@ -60,10 +59,9 @@ class LayerFreeze final : public Callback {
       }
       for (const auto& item : root->named_modules("", /*include_self=*/true)) {
         const auto own = item.value()->parameters(/*recurse=*/false);
-        const bool is_frozen = own.empty() ? is_meant(item.key())
-                                           : std::none_of(own.begin(), own.end(), [](auto& one) {
-                                               return one.requires_grad();
-                                             });
+        const bool is_frozen =
+            own.empty() ? is_meant(item.key())
+                        : std::ranges::none_of(own, [](auto& one) { return one.requires_grad(); });
         if (is_frozen && item.value()->named_buffers(/*recurse=*/false).contains("running_mean"))
           still_.push_back(item.value());
       }

@@ -86,9 +86,8 @@ class MemoryMeter final : public perf::ScopeListener, public c10::MemoryReportin
   std::string write(const std::string& folder, const std::string& constant) const {
     const std::string& device = course_.device;
     std::vector<std::pair<std::string, PhaseMemory>> phases(phases_.begin(), phases_.end());
-    std::sort(phases.begin(), phases.end(), [](const auto& a, const auto& b) {
-      return a.second.peak > b.second.peak;
-    });
+    std::ranges::sort(phases,
+                      [](const auto& a, const auto& b) { return a.second.peak > b.second.peak; });
     const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
     std::vector<std::vector<std::string>> lines{{"Phase",
                                                  "Peak " + device + " memory",

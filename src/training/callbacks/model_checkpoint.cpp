@@ -226,7 +226,7 @@ class ModelCheckpoint final : public Callback {
   }
   bool tells_best(const Context& context) const {
     return context.best_of == this && !kept_.empty() &&
-           std::none_of(kept_.begin(), kept_.end(), [this](const ScoredCheckpoint& one) {
+           std::ranges::none_of(kept_, [this](const ScoredCheckpoint& one) {
              return one.second == best_path_;  // filename=best
            });
   }
@@ -312,7 +312,7 @@ class ModelCheckpoint final : public Callback {
     kept_.insert(kept_.begin(), {score, path});  // the newest of equals
     const auto loss = state.metrics.find("val/loss");
     losses_[path] = loss == state.metrics.end() ? std::nan("") : loss->second;
-    std::stable_sort(kept_.begin(), kept_.end(), [this](const auto& a, const auto& b) {
+    std::ranges::stable_sort(kept_, [this](const auto& a, const auto& b) {
       return a.first == b.first ? loss_of(a) < loss_of(b) : is_better(a.first, b.first);
     });
     tell_best(context);

@@ -66,11 +66,11 @@ class OutlierDetection final : public Callback {
     for (const auto& item : task.model().named_modules("", /*include_self=*/false)) {
       names.push_back(item.key());
       const auto& wanted = options_.layer_names;
-      if (std::find(wanted.begin(), wanted.end(), item.key()) != wanted.end())
+      if (std::ranges::find(wanted, item.key()) != wanted.end())
         tap_.wanted[item.value().get()] = item.key();
     }
     for (const std::string& layer : options_.layer_names) {
-      if (std::find(names.begin(), names.end(), layer) == names.end())
+      if (std::ranges::find(names, layer) == names.end())
         throw ConfigError(
             "OutlierDetection.layer_names: no module '{}'.{}", layer, suggestion(layer, names));
     }
@@ -94,7 +94,7 @@ class OutlierDetection final : public Callback {
     std::vector<std::pair<double, std::string>> rows;  // of the largest distance first
     for (const std::string& layer : options_.layer_names) measure(layer, rows);
     if (rows.empty()) return;
-    std::sort(rows.begin(), rows.end(), std::greater<>());
+    std::ranges::sort(rows, std::greater<>());
     std::string text = "id,layer,images,mean_distance,max_distance\n";
     for (const auto& [distance, row] : rows) text += row;
     write_file(options_.save_dir + "/outliers.csv", text);

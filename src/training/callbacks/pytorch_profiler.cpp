@@ -115,7 +115,7 @@ class PyTorchProfiler final : public ProfilingCallback {
             "trainer.profiler=transfers names layers and functions)");
       std::vector<std::string> keys;
       for (const auto& [key, value] : perf::operator_sort_keys()) keys.push_back(key);
-      if (sort_by_key && std::find(keys.begin(), keys.end(), *sort_by_key) == keys.end())
+      if (sort_by_key && std::ranges::find(keys, *sort_by_key) == keys.end())
         throw ConfigError("sort_by_key: no '{}'.{}", *sort_by_key, suggestion(*sort_by_key, keys));
       for (const std::string& activity : activities) {
         if (activity != "cpu" && activity != "cuda")
@@ -128,8 +128,7 @@ class PyTorchProfiler final : public ProfilingCallback {
  private:
   std::unique_ptr<Profile> begin(Context& context) override {
     const auto parameters = context.task.model().parameters();
-    const bool asks = std::find(options_.activities.begin(), options_.activities.end(), "cuda") !=
-                      options_.activities.end();
+    const bool asks = std::ranges::find(options_.activities, "cuda") != options_.activities.end();
     OperationProfileOptions profile;
     profile.schedule = options_.schedule;
     profile.recorded.cuda =

@@ -38,9 +38,8 @@ class PhaseTimes final : public Profile, public perf::ScopeListener {
     listening_.reset();
     const double whole = stopwatch_.seconds();
     std::vector<std::pair<std::string, Total>> rows(totals_.begin(), totals_.end());
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-      return a.second.time > b.second.time;
-    });
+    std::ranges::sort(rows,
+                      [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
     std::vector<std::vector<std::string>> lines{
         {"Action", "Mean duration (s)", "Num calls", "Total time (s)", "Percentage %"}};
     if (times_operations_) lines[0].emplace_back("Self time (s)");

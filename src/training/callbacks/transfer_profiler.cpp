@@ -111,7 +111,7 @@ class TransferProfile final : public Profile {
   void write(const perf::Transfers& transfers) const {
     using Found = std::pair<perf::TransferPlace, perf::TransferCount>;
     std::vector<Found> rows(transfers.begin(), transfers.end());
-    std::stable_sort(rows.begin(), rows.end(), [](const Found& a, const Found& b) {
+    std::ranges::stable_sort(rows, [](const Found& a, const Found& b) {
       return std::make_pair(a.first.waits, a.second.bytes) >
              std::make_pair(b.first.waits, b.second.bytes);
     });

@@ -22,7 +22,7 @@ void collect(const Node& node, const std::string& prefix, io::HyperParameters& f
   for (const auto& [key, value] : node.map) {
     if (prefix.empty() && (key == "paths" || key == "logger" || key == "callbacks")) continue;
     const std::string name = prefix + key;
-    const bool is_nested = std::any_of(value.list.begin(), value.list.end(), [](const Node& item) {
+    const bool is_nested = std::ranges::any_of(value.list, [](const Node& item) {
       return item.is_map() || item.kind == config::Kind::list;
     });
     if (value.is_map()) {
@@ -53,8 +53,7 @@ class TensorBoardLogger final : public Logger {
       : folder_(options.save_dir), prefix_(options.prefix.empty() ? "" : options.prefix + "-") {
     const auto is_digit = [](unsigned char letter) { return std::isdigit(letter) != 0; };
     std::string version = options.version.value_or("");
-    if (!version.empty() && std::all_of(version.begin(), version.end(), is_digit))
-      version = "version_" + version;
+    if (!version.empty() && std::ranges::all_of(version, is_digit)) version = "version_" + version;
     for (const std::string& part : {options.name.value_or(""), version}) {
       if (!part.empty()) folder_ += "/" + part;
     }

@@ -47,7 +47,7 @@ class Sgd final : public Optimizer {
     const auto is_first = [](const at::Tensor& count) {
       return *count.const_data_ptr<float>() == 1;
     };
-    const auto first = std::count_if(lists.steps.begin(), lists.steps.end(), is_first);
+    const auto first = std::ranges::count_if(lists.steps, is_first);
     if (first == 0 || first == static_cast<std::ptrdiff_t>(lists.parameters.size()))
       return run(lists, update, first > 0);
     Lists parts[2];

@@ -41,7 +41,7 @@ GradientAverage::GradientAverage(Processes& processes, const nn::Model& model, b
   const std::vector<bool> sparse(parameters.size(), false);
   auto [buckets, limits] =
       c10d::compute_bucket_assignment_by_size(parameters, {kFirst, kCap}, sparse);
-  std::reverse(buckets.begin(), buckets.end());  // about the order in which gradients come
+  std::ranges::reverse(buckets);  // about the order in which gradients come
   shared_->reducer = std::make_unique<c10d::Reducer>(parameters,
                                                      std::move(buckets),
                                                      processes.group(),

@@ -36,7 +36,7 @@ std::vector<int> connections(uint16_t port) {
     };
     if (port_of(own) != port && port_of(other) != port) all.push_back(file);
   }
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   return all;
 }
 

@@ -28,7 +28,7 @@ std::string life_of(int64_t rank) {
 bool is_end(const std::string& text) {
   const int code = std::atoi(text.c_str());
   const bool is_known = code == 1 || code == 2 || (code >= 4 && code <= 6) ||
-                        std::any_of(kEndSignals.begin(), kEndSignals.end(), [&](int signal) {
+                        std::ranges::any_of(kEndSignals, [&](int signal) {
                           return code == signal_exit_code(signal);
                         });
   return is_known && starts_with(text, std::to_string(code) + " ");
@@ -255,7 +255,7 @@ void Processes::Shared::talk_once(c10d::Store& store, int64_t tick) {
   if (signal == 0 && signal_received() != 0) store.set(kSignal, std::to_string(signal_received()));
   if (signal == 0) {
     const int sent = std::atoi(read(store, kSignal, 8).value_or("0").c_str());
-    if (std::count(kEndSignals.begin(), kEndSignals.end(), sent) != 0) {
+    if (std::ranges::count(kEndSignals, sent) != 0) {
       signal = sent;
       note_signal(sent);  // heard where this process waits for an image, too
     }

@@ -105,9 +105,8 @@ struct MultiStepLR : ScheduleOptions {
     ScheduleOptions::visit(v);
   }
   Rates value(double base_lr, int64_t index, int64_t /*total*/) const {
-    const auto passed = std::count_if(milestones.begin(), milestones.end(), [&](int64_t milestone) {
-      return milestone <= index;
-    });
+    const auto passed =
+        std::ranges::count_if(milestones, [&](int64_t milestone) { return milestone <= index; });
     return {base_lr * std::pow(gamma, real(passed))};
   }
 };

@@ -24,7 +24,7 @@ class SequentialLR final : public Schedule {
     void check() const {
       if (schedulers.list.size() != milestones.size() + 1)
         throw ConfigError("milestones: expected one less than schedulers");
-      if (!std::is_sorted(milestones.begin(), milestones.end()))
+      if (!std::ranges::is_sorted(milestones))
         throw ConfigError("milestones: expected rising numbers");
     }
   };
@@ -38,7 +38,7 @@ class SequentialLR final : public Schedule {
   }
 
   Rates value(double base_lr, int64_t index, int64_t total) const override {
-    const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), index);
+    const auto next = std::ranges::upper_bound(milestones_, index);
     const int64_t begin = next == milestones_.begin() ? 0 : *(next - 1);
     const int64_t end = next == milestones_.end() ? total : *next;
     const int64_t step = index - begin, span = end < 0 ? -1 : std::max<int64_t>(1, end - begin);

@@ -90,8 +90,7 @@ void CheckpointWriter::work() {
       for (std::size_t p = 1; p < paths.size(); ++p) link_file(paths.front(), paths[p]);
       std::error_code ignored;
       for (const std::string& path : job_->remove) {
-        if (std::find(paths.begin(), paths.end(), path) == paths.end())
-          std::filesystem::remove(path, ignored);
+        if (std::ranges::find(paths, path) == paths.end()) std::filesystem::remove(path, ignored);
       }
     } catch (...) {
       error = std::current_exception();

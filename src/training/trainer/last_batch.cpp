@@ -13,9 +13,8 @@ namespace cytra::training {
 void try_one_image(Task& task, data::Batch batch, const Precision& precision) {
   nn::Model& model = task.model();
   const auto buffers = model.named_buffers().keys();
-  const bool has_norm = std::any_of(buffers.begin(), buffers.end(), [](const std::string& name) {
-    return ends_with(name, "running_mean");
-  });
+  const bool has_norm = std::ranges::any_of(
+      buffers, [](const std::string& name) { return ends_with(name, "running_mean"); });
   if (!has_norm || batch.ids.size() < 2 || batch.tensors.empty()) return;
   for (auto& [key, rows] : batch.tensors) rows = rows.narrow(0, 0, 1);
   batch.ids.resize(1);

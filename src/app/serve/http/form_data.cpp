@@ -87,8 +87,8 @@ std::vector<FormPart> parse_form(const std::string& type, std::string body) {  /
 }
 
 FormPart* find_part(std::vector<FormPart>& parts, const std::string& name) {
-  const auto found = std::find_if(
-      parts.begin(), parts.end(), [&](const FormPart& part) { return part.name == name; });
+  const auto found =
+      std::ranges::find_if(parts, [&](const FormPart& part) { return part.name == name; });
   return found == parts.end() ? nullptr : &*found;
 }
 

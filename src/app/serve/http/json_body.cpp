@@ -32,7 +32,7 @@ Json parse_object(const std::string& text, std::size_t most) {
 }
 
 bool is_whole(const Json& value) {
-  if (value.is_array()) return std::all_of(value.begin(), value.end(), is_whole);
+  if (value.is_array()) return std::ranges::all_of(value, is_whole);
   if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT64_MAX;
   if (value.is_number_integer()) return true;
   const double number = value.is_number() ? value.get<double>() : 0.5;

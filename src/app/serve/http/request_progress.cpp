@@ -9,10 +9,9 @@ namespace cytra::app {
 namespace {
 
 void check_request_id(const std::string& id) {
-  const bool is_fine =
-      !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
-        return is_letter(c) || is_digit(c) || c == '_' || c == '-';
-      });
+  const bool is_fine = !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](char c) {
+    return is_letter(c) || is_digit(c) || c == '_' || c == '-';
+  });
   if (!is_fine)
     throw HttpError(400,
                     "request_id=" + printable(id, 70) +

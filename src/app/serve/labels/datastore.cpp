@@ -22,9 +22,8 @@ namespace {
 /// Whether a name is a plain part of a path, and comes out of a table as it went in.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.size() <= 200 && name.front() != '.' && trim(name) == name &&
-         std::none_of(name.begin(), name.end(), [](char c) {
-           return is_control(c) || c == '/' || c == '\\' || c == '"';
-         });
+         std::ranges::none_of(
+             name, [](char c) { return is_control(c) || c == '/' || c == '\\' || c == '"'; });
 }
 
 void expect_plain_name(const char* what, const std::string& name) {

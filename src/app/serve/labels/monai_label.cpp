@@ -141,7 +141,7 @@ HttpResponse label_info(const ServeState& state) {
   for (const auto& [name, model] : state.models->loaded()) {
     const Json own = label_values(*model);
     for (const auto& [label, value] : own.items())
-      if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+      if (std::ranges::find(labels, label) == labels.end()) labels.push_back(label);
     const inference::WindowedModel& windowed = model->predictor().windowed();
     models[name] = {{"type", "segmentation"},
                     {"labels", own},
@@ -306,7 +306,7 @@ void label_next(ServeState& state,
                 const std::string& strategy,
                 const std::shared_ptr<HttpExchange>& exchange) {
   const std::vector<std::string> known{"first", "random", "uncertainty"};
-  if (std::find(known.begin(), known.end(), strategy) == known.end())
+  if (std::ranges::find(known, strategy) == known.end())
     throw HttpError(404, printable(strategy) + ": no such strategy." + suggestion(strategy, known));
   const Datastore& store = datastore_of(state);
   if (strategy == "uncertainty") {

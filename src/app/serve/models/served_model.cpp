@@ -307,9 +307,8 @@ void ServedModel::compute_together(const std::vector<std::shared_ptr<Job>>& jobs
             if (own.defined()) values[i] = own.cpu();
           },
           [&](int64_t done, int64_t total) {
-            check_wanted(std::all_of(jobs.begin(), jobs.end(), [](const auto& job) {
-              return job->is_abandoned.load();
-            }));
+            check_wanted(std::ranges::all_of(
+                jobs, [](const auto& job) { return job->is_abandoned.load(); }));
             const auto images = static_cast<int64_t>(jobs.size());
             for (const auto& job : jobs) job->report(done / images, total / images);
           });

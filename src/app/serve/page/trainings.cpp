@@ -45,7 +45,7 @@ std::vector<RunFolder> run_folders(const std::string& folder) {
     runs.push_back({entry->path().parent_path().lexically_relative(folder).string(),
                     changed_s(entry->path().string())});
   }
-  std::sort(runs.begin(), runs.end(), [](const RunFolder& a, const RunFolder& b) {
+  std::ranges::sort(runs, [](const RunFolder& a, const RunFolder& b) {
     return a.changed != b.changed ? a.changed > b.changed : a.run < b.run;
   });
   if (runs.size() > kMostShown) runs.resize(kMostShown);

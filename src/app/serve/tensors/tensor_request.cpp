@@ -347,7 +347,7 @@ void predict_tensors(ServedModel& model,
   const std::vector<std::string> forms = model.forms(asked.head);
   const std::vector<OutputTensor> outputs = outputs_of(body, forms.front());
   for (const OutputTensor& output : outputs) {
-    if (std::find(forms.begin(), forms.end(), output.name) == forms.end())
+    if (std::ranges::find(forms, output.name) == forms.end())
       throw HttpError(
           400, "outputs: {}: expected one of {}", printable(output.name, 40), join(forms, ", "));
   }
