@@ -1,5 +1,6 @@
 #include "tasks/class_labels.h"
 
+#include <cmath>
 #include <limits>
 #include <set>
 

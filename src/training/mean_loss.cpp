@@ -1,5 +1,7 @@
 #include "training/mean_loss.h"
 
+#include <cmath>
+
 #include <ATen/ATen.h>
 
 namespace cytra::training {

@@ -8,13 +8,10 @@
 #include <fmt/ranges.h>
 
 #include "app/benchmark/baseline.h"
-#include "app/benchmark/html.h"
-#include "app/benchmark/inference.h"
+#include "app/benchmark/measures.h"
 #include "app/benchmark/report.h"
 #include "app/benchmark/rows.h"
 #include "app/benchmark/service.h"
-#include "app/benchmark/training.h"
-#include "app/benchmark/transfers.h"
 #include "app/benchmark/workload.h"
 #include "app/run/entry.h"
 #include "app/setup/train_config.h"

@@ -1,5 +1,4 @@
-#include "app/benchmark/html.h"
-
+// Part of app/benchmark/report.h: a report as an HTML page.
 #include <algorithm>
 
 #include <fmt/format.h>

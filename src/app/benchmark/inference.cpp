@@ -1,8 +1,8 @@
-#include "app/benchmark/inference.h"
-
+// Part of app/benchmark/measures.h: the forward pass of a model.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "app/benchmark/measures.h"
 #include "base/warn_once.h"
 #include "device/device.h"
 #include "device/precision.h"

@@ -28,4 +28,8 @@ std::vector<std::string> cells_of(const config::Node& row);
 /// The report as a table for a terminal.
 std::string table_of(config::Node report);
 
+/// The report as a page that needs no other file and no network: bars, lines by batch size, the
+/// roofline.
+std::string html_of(config::Node report);
+
 }  // namespace cytra::app

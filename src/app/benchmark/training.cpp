@@ -1,9 +1,9 @@
-#include "app/benchmark/training.h"
-
+// Part of app/benchmark/measures.h: training steps.
 #include <algorithm>
 
 #include <ATen/ATen.h>
 
+#include "app/benchmark/measures.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "config/registry.h"

@@ -1,9 +1,10 @@
-#include "app/benchmark/transfers.h"
-
+// Part of app/benchmark/measures.h: what the copies to and from a device take beside the model's
+// pass.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include "app/benchmark/measures.h"
 #include "base/table.h"
 #include "device/backend.h"
 #include "device/memory.h"

@@ -9,7 +9,6 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/composer.h"
-#include "config/composition/hydra_types.h"
 #include "config/composition/merge.h"
 
 namespace cytra::config {

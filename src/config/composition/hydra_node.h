@@ -16,6 +16,9 @@ struct HydraFacts {
   const std::vector<std::string>& folders;
 };
 
+/// Gives Hydra's settings the types they have there: job.num: '3' is 3, job.name: 3 is text.
+/// Throws: ConfigError for a value that can't be one.
+void set_hydra_types(Node& hydra);
 /// Writes overrides, choices, working folder, version, sources and the job's name into root.hydra.
 void fill_hydra(Node& root, const HydraFacts& facts);
 /// Checks the keys of `hydra`. Throws: ConfigError for a key that Hydra does not have; launcher,

@@ -1,11 +1,10 @@
-// The types of Hydra's own settings. Source: hydra/conf/__init__.py and the conversions of
-// omegaconf/nodes.py.
-#include "config/composition/hydra_types.h"
-
+// Part of config/composition/hydra_node.h: the types of Hydra's own settings. Source:
+// hydra/conf/__init__.py and the conversions of omegaconf/nodes.py.
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "config/composition/hydra_node.h"
 #include "config/composition/merge.h"
 #include "config/text/python_text.h"
 #include "config/text/scalar.h"

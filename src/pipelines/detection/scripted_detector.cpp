@@ -1,9 +1,13 @@
 // Part of pipelines/detection/kinds.h: TorchScript that gives boxes: torchvision's detectors, and
 // others with outputs as theirs.
+#include <mutex>
+
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/library.h>
 
 #include "base/error.h"
 #include "base/foreign_call.h"
@@ -13,10 +17,27 @@
 #include "ops/boxes/boxes.h"
 #include "pipelines/detection/kinds.h"
 #include "pipelines/detection/tiles.h"
-#include "pipelines/detection/torchvision_operators.h"
 
 namespace cytra::pipelines {
 namespace {
+
+at::Tensor torchvision_nms(const at::Tensor& boxes, const at::Tensor& scores, double threshold) {
+  return ops::nms(boxes, scores, at::zeros({scores.size(0)}, at::kLong), threshold)
+      .to(boxes.device());
+}
+
+/// Registers torchvision::nms, which TorchScript of torchvision's detectors calls. Source:
+/// torchvision/csrc/ops/boxes/nms.cpp for the operator's schema.
+void add_torchvision_operators() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // A program that links torchvision has it already.
+    if (c10::Dispatcher::singleton().findSchema({"torchvision::nms", ""})) return;
+    static torch::Library library(
+        torch::Library::FRAGMENT, "torchvision", std::nullopt, __FILE__, __LINE__);
+    library.def("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", torchvision_nms);
+  });
+}
 
 class ScriptedDetector final : public Detector {
  public:

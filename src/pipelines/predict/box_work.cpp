@@ -4,16 +4,20 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "data/sample/image_tensor.h"
 #include "inference/outputs/draw_overlay.h"
 #include "inference/windows/sliding_window.h"
+#include "io/csv.h"
 #include "io/grey.h"
+#include "io/objects/coco_writer.h"
 #include "io/reader.h"
 #include "nn/detection_model.h"
-#include "pipelines/predict/box_tables.h"
 
 namespace cytra::pipelines {
 
@@ -26,6 +30,86 @@ struct BoxWork::Job final : PredictJob {
 };
 
 namespace {
+
+/// The boxes of an image of `height` and `width` as JSON of a map, for a DoneRecord. Numbers are
+/// the shortest that give the same float again.
+std::string boxes_text(int64_t height, int64_t width, const ops::Boxes& found) {
+  std::string boxes;
+  for (int64_t i = 0; i < found.count(); ++i) {
+    const float* const corners = found.corners.const_data_ptr<float>() + i * found.corners.size(1);
+    boxes += fmt::format("{}[{},{},{}]",
+                         boxes.empty() ? "" : ",",
+                         fmt::join(corners, corners + found.corners.size(1), ","),
+                         found.scores.const_data_ptr<float>()[i],
+                         found.classes.const_data_ptr<int64_t>()[i]);
+  }
+  return fmt::format("{{\"height\":{},\"width\":{},\"boxes\":[{}]}}", height, width, boxes);
+}
+
+/// Throws: Error for a line that does not hold what boxes_text() says.
+void expect_boxes(const Node& line) {
+  const auto is_side = [&](const char* side) {
+    return line.get<int64_t>(side) >= 1 && line.get<int64_t>(side) <= INT32_MAX;
+  };
+  bool is_right = is_side("height") && is_side("width");
+  const Node& boxes = line.at("boxes");
+  is_right = is_right && boxes.kind == config::Kind::list;
+  for (const Node& box : boxes.list) {
+    is_right = is_right && box.kind == config::Kind::list && box.list.size() == 6 &&
+               box.list[5].as<int64_t>() >= 0;
+    for (const Node& value : box.list)
+      is_right = is_right && std::abs(value.as<double>()) <= INT32_MAX;
+  }
+  if (!is_right) throw DataError("detections.jsonl: a line that predict did not write");
+}
+
+/// detections.csv and detections.json, filled image by image; they hold the boxes of one at a time.
+class BoxTables {
+ public:
+  /// `names`: of the classes; empty: numbers. Throws: as AtomicFile.
+  BoxTables(const std::string& csv, const std::string& coco, std::vector<std::string> names)
+      : names_(std::move(names)), csv_(csv), coco_(coco) {
+    csv_.write("image,x0,y0,x1,y1,score,class\n");
+  }
+  /// Throws: as expect_boxes().
+  void add(const std::string& path, const Node& line) {
+    expect_boxes(line);
+    coco_.add_image(path, line.get<int64_t>("width"), line.get<int64_t>("height"));
+    std::string rows;
+    for (const Node& box : line.at("boxes").list) {
+      io::CocoWriter::Object object;
+      std::vector<std::string> row{io::safe_cell(path)};
+      for (std::size_t i = 0; i < 5; ++i) {
+        const auto value = static_cast<float>(box.list.at(i).as<double>());
+        (i < 4 ? object.box.at(i) : object.score) = value;
+        row.push_back(fmt::to_string(value));
+      }
+      object.label = box.list.at(5).as<int64_t>();
+      object.class_name = name_of(object.label);
+      row.push_back(io::safe_cell(object.class_name.empty() ? std::to_string(object.label)
+                                                            : object.class_name));
+      io::append_row(row, ',', rows);
+      coco_.add_object(object);
+    }
+    csv_.write(rows);
+  }
+  /// Returns how many boxes there are. Throws: as AtomicFile.
+  int64_t finish(int64_t classes) {
+    for (int64_t k = 0; k < classes; ++k) coco_.add_class(k, name_of(k));
+    csv_.commit();
+    coco_.finish();
+    return coco_.objects();
+  }
+
+ private:
+  std::string name_of(int64_t k) const {
+    const auto at = static_cast<std::size_t>(k);
+    return at < names_.size() ? names_[at] : "";
+  }
+  const std::vector<std::string> names_;
+  AtomicFile csv_;
+  io::CocoWriter coco_;
+};
 
 DetectorOptions detector_options(const inference::LoadedModel& model,
                                  const InputOptions& data,

@@ -9,14 +9,15 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "base/strings.h"
 #include "config/checked.h"
+#include "nn/forward_state.h"
 #include "nn/model.h"
 #include "perf/scopes.h"
 #include "training/optimizer.h"
 #include "training/scheduler.h"
 #include "training/trainer/call_hook.h"
 #include "training/trainer/feeds.h"
-#include "training/trainer/last_batch.h"
 
 namespace cytra::training {
 namespace {
@@ -24,6 +25,25 @@ namespace {
 c10::Device device_of(const nn::Model& model) {
   const std::vector<at::Tensor> parameters = model.parameters();
   return parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
+}
+
+/// Tries a step with the first image of a batch, as an epoch's last batch may have no other, where
+/// the model has batch norms, which may not take that: it shows now, not after an epoch. Nothing
+/// is changed. Throws: what the step throws.
+void try_one_image(Task& task, data::Batch batch, const Precision& precision) {
+  nn::Model& model = task.model();
+  const auto buffers = model.named_buffers().keys();
+  const bool has_norm = std::ranges::any_of(
+      buffers, [](const std::string& name) { return ends_with(name, "running_mean"); });
+  if (!has_norm || batch.ids.size() < 2 || batch.tensors.empty()) return;
+  for (auto& [key, rows] : batch.tensors) rows = rows.narrow(0, 0, 1);
+  batch.ids.resize(1);
+  batch.geometries.resize(1);
+  batch.keys.resize(1);
+  const at::NoGradGuard no_grad;
+  const nn::KeepForwardState untouched(model);
+  const Autocast autocast(precision, batch.tensors.begin()->second.device().type());
+  task.training_step(batch);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "app/benchmark/baseline.h"
-#include "app/benchmark/html.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "tests/support/message_of.h"

@@ -6,8 +6,7 @@
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
-#include "app/benchmark/inference.h"
-#include "app/benchmark/training.h"
+#include "app/benchmark/measures.h"
 #include "base/error.h"
 #include "config/composer.h"
 #include "tests/support/message_of.h"
