@@ -45,6 +45,18 @@ void expect_scored_form(const inference::WindowedModel& model) {
       "data.with_target: expected predict.save={}, which is scored, got {}", usual, model.form);
 }
 
+/// The figures that the record's images have under `form`. Throws: as DoneRecord::line().
+std::vector<ImageUncertainty> uncertainties_of(DoneRecord& record, const std::string& form) {
+  record.read();
+  std::vector<ImageUncertainty> images;
+  for (const auto& [name, known] : record.lines()) {
+    const config::Node line = record.line(name, known.stamp, known.image);
+    if (const config::Node* mean = line.find_direct(form))
+      images.emplace_back(mean->as<double>(), known.image);
+  }
+  return images;
+}
+
 }  // namespace
 
 ImageWork::ImageWork(inference::Predictor predictor,

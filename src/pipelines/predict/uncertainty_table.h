@@ -3,8 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "pipelines/job/done_record.h"
-
 namespace cytra::pipelines {
 
 /// The mean of an uncertainty over an image's voxels and channels, with the image's name.
@@ -15,7 +13,5 @@ using ImageUncertainty = std::pair<double, std::string>;
 std::string write_uncertainty_table(std::vector<ImageUncertainty> images,
                                     const std::string& folder,
                                     const std::string& form);
-/// The figures that the record's images have under `form`. Throws: as DoneRecord::line().
-std::vector<ImageUncertainty> uncertainties_of(DoneRecord& record, const std::string& form);
 
 }  // namespace cytra::pipelines
