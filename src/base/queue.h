@@ -23,13 +23,13 @@ class Queue {
   bool push(T item, int64_t bytes = 0) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] {
-      return is_closed_ || error_ || entries_.empty() ||
-             (entries_.size() < items_ && held_ + bytes <= bytes_);
+      return is_closed_ || error_ || waiting_.empty() ||
+             (waiting_.size() < items_ && held_ + bytes <= bytes_);
     });
     throw_error();
     if (is_closed_) return false;
     held_ += bytes;
-    entries_.push_back({std::move(item), bytes});
+    waiting_.push_back({std::move(item), bytes});
     changed_.notify_all();
     return true;
   }
@@ -41,15 +41,15 @@ class Queue {
     const std::lock_guard lock(mutex_);
     throw_error();
     int64_t dropped = 0;
-    for (; !entries_.empty() && (entries_.size() >= items_ || held_ + bytes > bytes_); ++dropped) {
-      Entry oldest = std::move(entries_.front());
-      entries_.pop_front();
+    for (; !waiting_.empty() && (waiting_.size() >= items_ || held_ + bytes > bytes_); ++dropped) {
+      Waiting oldest = std::move(waiting_.front());
+      waiting_.pop_front();
       held_ -= oldest.bytes;
-      inherit(oldest.item, entries_.empty() ? item : entries_.front().item);
+      inherit(oldest.item, waiting_.empty() ? item : waiting_.front().item);
     }
     if (is_closed_) return dropped;
     held_ += bytes;
-    entries_.push_back({std::move(item), bytes});
+    waiting_.push_back({std::move(item), bytes});
     changed_.notify_all();
     return dropped;
   }
@@ -57,14 +57,14 @@ class Queue {
   /// was given, at once.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return is_closed_ || error_ || !entries_.empty(); });
+    changed_.wait(lock, [&] { return is_closed_ || error_ || !waiting_.empty(); });
     throw_error();
-    if (entries_.empty()) return std::nullopt;
-    Entry entry = std::move(entries_.front());
-    entries_.pop_front();
-    held_ -= entry.bytes;
+    if (waiting_.empty()) return std::nullopt;
+    Waiting first = std::move(waiting_.front());
+    waiting_.pop_front();
+    held_ -= first.bytes;
     changed_.notify_all();
-    return std::move(entry.item);
+    return std::move(first.item);
   }
   /// Closes the queue: no more items come.
   void close() {
@@ -80,7 +80,7 @@ class Queue {
   }
 
  private:
-  struct Entry {
+  struct Waiting {
     T item;
     int64_t bytes;
   };
@@ -91,7 +91,7 @@ class Queue {
   const int64_t bytes_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Entry> entries_;  // this and all below: guarded by mutex_
+  std::deque<Waiting> waiting_;  // this and all below: guarded by mutex_
   int64_t held_ = 0;
   bool is_closed_ = false;
   std::exception_ptr error_;

@@ -26,7 +26,7 @@ int bin_of(int64_t ns) {
 
 }  // namespace
 
-struct Entry {
+struct Timer {
   std::mutex mutex;
   int64_t count = 0, total_ns = 0, min_ns = 0, max_ns = 0;
   std::array<int64_t, kBins> bins{};
@@ -52,21 +52,21 @@ struct Entry {
 
 namespace {
 
-/// The entries of this process; they are never removed, as scopes point to them.
-struct Entries {
+/// The timers of this process; they are never removed, as scopes point to them.
+struct AllTimers {
   std::mutex mutex;
-  std::unordered_map<std::string, std::unique_ptr<Entry>> by_name;
+  std::unordered_map<std::string, std::unique_ptr<Timer>> by_name;
 };
-Entries& entries() {
-  static Entries& all = *new Entries;  // threads may outlive main()
+AllTimers& all_timers() {
+  static AllTimers& all = *new AllTimers;  // threads may outlive main()
   return all;
 }
 
-Entry& entry_of(const char* name) {
-  const std::lock_guard lock(entries().mutex);
-  std::unique_ptr<Entry>& entry = entries().by_name[name];
-  if (!entry) entry = std::make_unique<Entry>();
-  return *entry;
+Timer& timer_of(const char* name) {
+  const std::lock_guard lock(all_timers().mutex);
+  std::unique_ptr<Timer>& timer = all_timers().by_name[name];
+  if (!timer) timer = std::make_unique<Timer>();
+  return *timer;
 }
 
 }  // namespace
@@ -77,17 +77,17 @@ void enable(bool is_on) {
 
 std::map<std::string, Statistics> statistics() {
   std::map<std::string, Statistics> all;
-  const std::lock_guard lock(entries().mutex);
-  for (const auto& [name, entry] : entries().by_name) {
-    const std::lock_guard own(entry->mutex);
-    if (entry->count == 0) continue;
-    const double total = 1e-9 * static_cast<double>(entry->total_ns);
-    all[name] = {entry->count,
+  const std::lock_guard lock(all_timers().mutex);
+  for (const auto& [name, timer] : all_timers().by_name) {
+    const std::lock_guard own(timer->mutex);
+    if (timer->count == 0) continue;
+    const double total = 1e-9 * static_cast<double>(timer->total_ns);
+    all[name] = {timer->count,
                  total,
-                 total / static_cast<double>(entry->count),
-                 entry->quantile_s(0.5),
-                 entry->quantile_s(0.95),
-                 1e-9 * static_cast<double>(entry->max_ns)};
+                 total / static_cast<double>(timer->count),
+                 timer->quantile_s(0.5),
+                 timer->quantile_s(0.95),
+                 1e-9 * static_cast<double>(timer->max_ns)};
   }
   return all;
 }
@@ -123,25 +123,25 @@ std::string table() {
 }
 
 void clear() {
-  const std::lock_guard lock(entries().mutex);
-  for (const auto& [name, entry] : entries().by_name) {
-    const std::lock_guard own(entry->mutex);
-    entry->count = entry->total_ns = entry->min_ns = entry->max_ns = 0;
-    entry->bins.fill(0);
+  const std::lock_guard lock(all_timers().mutex);
+  for (const auto& [name, timer] : all_timers().by_name) {
+    const std::lock_guard own(timer->mutex);
+    timer->count = timer->total_ns = timer->min_ns = timer->max_ns = 0;
+    timer->bins.fill(0);
   }
 }
 
 void add(const char* name, std::chrono::nanoseconds time) {
-  if (are_on()) entry_of(name).add(time.count());
+  if (are_on()) timer_of(name).add(time.count());
 }
 
 void Scope::begin(const char* name) {
-  entry_ = &entry_of(name);
+  timer_ = &timer_of(name);
   begin_ = std::chrono::steady_clock::now();
 }
 
 void Scope::end() {
-  entry_->add(std::chrono::duration_cast<std::chrono::nanoseconds>(
+  timer_->add(std::chrono::duration_cast<std::chrono::nanoseconds>(
                   std::chrono::steady_clock::now() - begin_)
                   .count());
 }

@@ -9,7 +9,7 @@
 
 namespace cytra::timers {
 
-struct Entry;
+struct Timer;
 inline std::atomic<bool> on{false};
 
 /// Switches timing on or off for scopes that begin from now on. Measured times stay.
@@ -43,7 +43,7 @@ class Scope {
     if (are_on()) begin(name);
   }
   ~Scope() {
-    if (entry_ != nullptr) end();
+    if (timer_ != nullptr) end();
   }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -51,7 +51,7 @@ class Scope {
  private:
   void begin(const char* name);
   void end();
-  Entry* entry_ = nullptr;
+  Timer* timer_ = nullptr;
   std::chrono::steady_clock::time_point begin_;
 };
 

@@ -26,7 +26,7 @@ class Registry {
   }
   /// Registers a class. Throws: std::logic_error when the name is taken.
   void add(const std::string& name, Make make, config::OptionsType options, const char* file) {
-    auto [place, added] = makers_.emplace(name, Entry{std::move(make), file});
+    auto [place, added] = makers_.emplace(name, Maker{std::move(make), file});
     if (!added)
       throw std::logic_error(name + " is registered in " + place->second.file + " and in " + file);
     components_.types.emplace(name, options);
@@ -40,11 +40,11 @@ class Registry {
   std::vector<std::string> names() const { return components_.names(); }
 
  private:
-  struct Entry {
+  struct Maker {
     Make make;
     std::string file;
   };
-  std::map<std::string, Entry> makers_;
+  std::map<std::string, Maker> makers_;
   config::Components& components_ = config::components_of(Base::kKind);
 };
 

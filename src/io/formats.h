@@ -44,8 +44,8 @@ struct Format {
                                                   // image
   std::string holds;                              // the images that create() takes, in words
   bool holds_time = false;                        // a file can hold all time points
-  /// What a written file can say of an image's place; create_image() warns where more is known.
-  enum class Place { nothing, origin, direction } place = Place::nothing;
+  /// What a written file can say of an image's position; create_image() warns where more is known.
+  enum class Position { nothing, origin, direction } position = Position::nothing;
   std::string written_as = "ome_tiff";  // the format of results for images of this one
 };
 

@@ -69,10 +69,10 @@ namespace {
 /// who chooses PNG or NumPy knows.
 void warn_of_lost_place(const Format& format, const Geometry& geometry) {
   if (!geometry.is_placed()) return;
-  if (format.place == Format::Place::nothing) {
+  if (format.position == Format::Position::nothing) {
     warn_once(format.title +
               " can't hold where voxels lie: left out; .nii.gz, .nrrd, .mha, .tif and .zarr can");
-  } else if (format.place == Format::Place::origin && !axis_aligned_origin_um(geometry)) {
+  } else if (format.position == Format::Position::origin && !axis_aligned_origin_um(geometry)) {
     warn_once(format.title +
               " can't hold axes that do not run to left, posterior, superior: their directions "
               "and the origin are left out, distances stay; .nii.gz, .nrrd and .mha hold them");

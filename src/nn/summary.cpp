@@ -21,7 +21,7 @@ namespace cytra::nn {
 namespace {
 
 /// A module with its row; `own` counts what happened in it but in no inner module.
-struct Entry {
+struct Measured {
   const torch::nn::Module* module;
   std::size_t parent;
   SummaryRow row;
@@ -34,23 +34,23 @@ std::string type_of(const torch::nn::Module& module) {
   return colon == std::string::npos ? name : name.substr(colon + 1);
 }
 
-void add_entries(const torch::nn::Module& module,
+void add_modules(const torch::nn::Module& module,
                  const std::string& name,
                  std::size_t parent,
-                 std::vector<Entry>& entries) {
-  const std::size_t place = entries.size();
+                 std::vector<Measured>& modules) {
+  const std::size_t place = modules.size();
   SummaryRow row;
   row.name = name;
   row.type = type_of(module);
-  row.depth = entries.empty() ? 0 : entries[parent].row.depth + 1;
+  row.depth = modules.empty() ? 0 : modules[parent].row.depth + 1;
   for (const at::Tensor& parameter : module.parameters()) {
     row.parameters += parameter.numel();
     if (parameter.requires_grad()) row.trainable += parameter.numel();
   }
-  entries.push_back({&module, parent, std::move(row)});
+  modules.push_back({&module, parent, std::move(row)});
   for (const auto& child : module.named_children()) {
-    add_entries(
-        *child.value(), name.empty() ? child.key() : name + "." + child.key(), place, entries);
+    add_modules(
+        *child.value(), name.empty() ? child.key() : name + "." + child.key(), place, modules);
   }
 }
 
@@ -58,8 +58,8 @@ void add_entries(const torch::nn::Module& module,
 /// operations are run.
 class Meter final : public Watcher, public c10::MemoryReportingInfoBase {
  public:
-  explicit Meter(std::vector<Entry>& entries) : entries_(entries) {
-    for (std::size_t e = 0; e < entries_.size(); ++e) places_.emplace(entries_[e].module, e);
+  explicit Meter(std::vector<Measured>& modules) : modules_(modules) {
+    for (std::size_t e = 0; e < modules_.size(); ++e) places_.emplace(modules_[e].module, e);
   }
 
   void begin(const torch::nn::Module& module, const at::Tensor& input) override {
@@ -82,7 +82,7 @@ class Meter final : public Watcher, public c10::MemoryReportingInfoBase {
       owners_[address] = scopes_.back();
       here().own_bytes += bytes;
     } else if (const auto owner = owners_.find(address); owner != owners_.end()) {
-      entries_[owner->second].own_bytes += bytes;
+      modules_[owner->second].own_bytes += bytes;
       owners_.erase(owner);
     }
   }
@@ -91,9 +91,9 @@ class Meter final : public Watcher, public c10::MemoryReportingInfoBase {
   void add_flops(int64_t flops) { here().own_flops += flops; }
 
  private:
-  Entry& here() { return entries_[scopes_.back()]; }
+  Measured& here() { return modules_[scopes_.back()]; }
 
-  std::vector<Entry>& entries_;
+  std::vector<Measured>& modules_;
   std::unordered_map<const torch::nn::Module*, std::size_t> places_;
   std::vector<std::size_t> scopes_{0};
   std::unordered_map<void*, std::size_t> owners_;
@@ -110,28 +110,28 @@ class Watching {
   Watcher* before_;
 };
 
-/// The entries after a forward pass.
-std::vector<Entry> measure(Model& model, const std::vector<int64_t>& shape) {
-  std::vector<Entry> entries;
-  add_entries(model, "", 0, entries);
+/// The modules after a forward pass.
+std::vector<Measured> measure(Model& model, const std::vector<int64_t>& shape) {
+  std::vector<Measured> modules;
+  add_modules(model, "", 0, modules);
   const at::Tensor image = at::zeros(shape, model.parameters().at(0).options());
-  const auto meter = std::make_shared<Meter>(entries);
+  const auto meter = std::make_shared<Meter>(modules);
   {
     const Watching watching(*meter);
     const FlopCounter counter([&meter](const Flops& flops) { meter->add_flops(flops.forward); });
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
     const std::vector<at::Tensor> outputs = model.all(image);
     at::autocast::clear_cache();                      // as at the end of a step
-    for (std::size_t e = entries.size(); e-- > 0;) {  // children come after their parents
-      Entry& entry = entries[e];
-      entry.row.flops += entry.own_flops;
-      entry.row.kept_bytes += entry.own_bytes;
+    for (std::size_t e = modules.size(); e-- > 0;) {  // children come after their parents
+      Measured& measured = modules[e];
+      measured.row.flops += measured.own_flops;
+      measured.row.kept_bytes += measured.own_bytes;
       if (e == 0) break;
-      entries[entry.parent].row.flops += entry.row.flops;
-      entries[entry.parent].row.kept_bytes += entry.row.kept_bytes;
+      modules[measured.parent].row.flops += measured.row.flops;
+      modules[measured.parent].row.kept_bytes += measured.row.kept_bytes;
     }
   }
-  return entries;
+  return modules;
 }
 
 /// "1.2 M"
@@ -178,15 +178,16 @@ Summary summarize(Model& model, const std::vector<int64_t>& shape, int64_t max_d
   } const restore{model, model.settings.gradient_checkpointing};
   std::vector<int64_t> checkpointed;
   if (summary.gradient_checkpointing) {
-    for (const Entry& entry : measure(model, shape)) checkpointed.push_back(entry.row.kept_bytes);
+    for (const Measured& measured : measure(model, shape))
+      checkpointed.push_back(measured.row.kept_bytes);
   }
   model.settings.gradient_checkpointing = false;
   const double spared_before = ops::cpu::spared_multiplications();
-  std::vector<Entry> entries = measure(model, shape);
+  std::vector<Measured> modules = measure(model, shape);
   summary.spared_flops =
       static_cast<int64_t>(2 * (ops::cpu::spared_multiplications() - spared_before));
-  for (std::size_t e = 0; e < entries.size(); ++e) {
-    SummaryRow& row = entries[e].row;
+  for (std::size_t e = 0; e < modules.size(); ++e) {
+    SummaryRow& row = modules[e].row;
     if (max_depth >= 0 && row.depth > max_depth) continue;
     if (!checkpointed.empty()) row.checkpointed_bytes = checkpointed[e];
     summary.rows.push_back(std::move(row));

@@ -27,16 +27,16 @@ class PreparedParameters {
     Key key{{}, form};
     for (const at::Tensor& parameter : parameters) key.first.push_back(parameter.getIntrusivePtr());
     const std::lock_guard lock(mutex_);
-    Entry& entry = entries_[key];
-    if (!entry.is_of(parameters)) {
-      entry = {make(), {}};
-      for (const at::Tensor& parameter : parameters) entry.states.emplace_back(parameter);
+    Stored& stored = stored_[key];
+    if (!stored.is_of(parameters)) {
+      stored = {make(), {}};
+      for (const at::Tensor& parameter : parameters) stored.states.emplace_back(parameter);
     }
-    return entry.prepared;
+    return stored.prepared;
   }
   std::size_t size() const {
     const std::lock_guard lock(mutex_);
-    return entries_.size();
+    return stored_.size();
   }
 
  private:
@@ -54,7 +54,7 @@ class PreparedParameters {
     at::Tensor alias;
     int64_t version;
   };
-  struct Entry {
+  struct Stored {
     Prepared prepared;
     std::vector<State> states;
     bool is_of(const std::vector<at::Tensor>& parameters) const {
@@ -78,7 +78,7 @@ class PreparedParameters {
     }
   };
   mutable std::mutex mutex_;
-  std::map<Key, Entry, Before> entries_;
+  std::map<Key, Stored, Before> stored_;
 };
 
 }  // namespace cytra::ops

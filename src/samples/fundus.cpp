@@ -45,7 +45,7 @@ std::vector<Walk> draw_vessels(double y, double x, Rng& rng) {
 }
 
 /// Centre, axes and turn of the disc, and where a pixel lies in it.
-struct Place {
+struct Ellipse {
   double y, x, major, minor, cosine, sine;
   std::array<double, 2> inner(double py, double px) const {  // y, x in units of the radius
     const double dy = py - y, dx = px - x;
@@ -60,14 +60,14 @@ struct Place {
 
 /// How much of each pixel is a vessel, 0 to 1.
 std::vector<float> paint(const std::vector<Walk>& walks,
-                         const Place& place,
+                         const Ellipse& ellipse,
                          int64_t height,
                          int64_t width) {
   std::vector<float> painted(static_cast<std::size_t>(height * width));
   for (const Walk& walk : walks) {
     for (const auto& [iy, ix, half] : walk.steps) {
-      const auto [cy, cx] = place.outer(iy, ix);
-      const double radius = std::max(0.5, half * place.minor);
+      const auto [cy, cx] = ellipse.outer(iy, ix);
+      const double radius = std::max(0.5, half * ellipse.minor);
       const auto reach = static_cast<int64_t>(std::ceil(radius + 1));
       const int64_t my = std::llround(cy), mx = std::llround(cx);
       for (int64_t y = std::max<int64_t>(0, my - reach); y <= std::min(height - 1, my + reach);
@@ -123,16 +123,16 @@ FundusSample generate_fundus(const FundusOptions& options, uint64_t seed, uint64
   sample.major = radius / std::sqrt(options.axes_ratio);
   sample.minor = radius * std::sqrt(options.axes_ratio);
   sample.angle = rng.uniform(0, kTurn / 2);
-  const Place place{sample.y,
-                    sample.x,
-                    sample.major,
-                    sample.minor,
-                    std::cos(sample.angle),
-                    std::sin(sample.angle)};
+  const Ellipse ellipse{sample.y,
+                        sample.x,
+                        sample.major,
+                        sample.minor,
+                        std::cos(sample.angle),
+                        std::sin(sample.angle)};
   const double nose = rng.uniform() < 0.5 ? -1 : 1;  // the optic disc is on the nose's side
   const double oy = rng.uniform(-0.15, 0.15), ox = 0.4 * nose;
   const double my = rng.uniform(-0.08, 0.08), mx = -0.15 * nose;
-  const std::vector<float> vessels = paint(draw_vessels(oy, ox, rng), place, h, w);
+  const std::vector<float> vessels = paint(draw_vessels(oy, ox, rng), ellipse, h, w);
   const double light_y = rng.uniform(-0.4, 0.4), light_x = rng.uniform(-0.4, 0.4);
   const double bar = 2 * options.bars * sample.minor;
   const double top = sample.y - sample.minor + bar, bottom = sample.y + sample.minor - bar;
@@ -145,7 +145,7 @@ FundusSample generate_fundus(const FundusOptions& options, uint64_t seed, uint64
     for (int64_t x = 0; x < w; ++x) {
       const auto i = static_cast<std::size_t>(y * w + x);
       const double py = static_cast<double>(y), px = static_cast<double>(x);
-      const auto [iy, ix] = place.inner(py, px);
+      const auto [iy, ix] = ellipse.inner(py, px);
       const double rho = std::hypot(iy, ix);
       // Distance from the outline along the way to the centre.
       const double depth =

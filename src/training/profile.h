@@ -12,7 +12,7 @@ namespace cytra::training {
 /// segment.profiler.
 class Profile {
  public:
-  struct Place {
+  struct Settings {
     std::string name;           // of the profiler, in the log
     std::string folder;         // of the files; "": none
     std::string unit = "step";  // what is counted
@@ -31,19 +31,19 @@ class Profile {
 
  protected:
   /// Makes the folder.
-  explicit Profile(Place place) : place_(std::move(place)) {
-    if (!place_.folder.empty()) make_folders(place_.folder);
+  explicit Profile(Settings settings) : settings_(std::move(settings)) {
+    if (!settings_.folder.empty()) make_folders(settings_.folder);
   }
   virtual void step_ended() = 0;
   /// Writes FOLDER/table.txt. Returns its path.
   std::string write_table(const std::string& table) const {
-    const std::string path = place_.folder + "/table.txt";
+    const std::string path = settings_.folder + "/table.txt";
     write_file(path, table);
     return path;
   }
 
-  int64_t number() const { return place_.before + steps_; }  // of the newest step
-  const Place place_;
+  int64_t number() const { return settings_.before + steps_; }  // of the newest step
+  const Settings settings_;
   int64_t steps_ = 0;  // that have ended
 };
 

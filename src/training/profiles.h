@@ -21,7 +21,7 @@ class ProfilingCallback : public Callback {
 
  protected:
   virtual std::unique_ptr<Profile> begin(Context& context) = 0;
-  Profile::Place place(const Context& context, const std::string& folder) const {
+  Profile::Settings settings(const Context& context, const std::string& folder) const {
     return {name, folder, "step", context.state.step};
   }
 
@@ -36,7 +36,7 @@ class ProfilingCallback : public Callback {
 /// `steps`: table.txt, memory.svg and memory.json. A CPU's bytes are those of this thread and its
 /// backward passes; a GPU's are all of torch's. `constant` is there already; `what` names it in the
 /// table: "weights and optimizer".
-std::unique_ptr<Profile> memory_profile(Profile::Place place,
+std::unique_ptr<Profile> memory_profile(Profile::Settings settings,
                                         c10::DeviceType kind,
                                         const std::vector<at::Tensor>& constant,
                                         const std::string& what,
@@ -64,9 +64,10 @@ struct OperationProfileOptions {
   std::function<std::string(int64_t)> trace = nullptr;  // the name of each trace, by its number
 };
 /// The operations of some steps: table.txt and traces.
-std::unique_ptr<Profile> operation_profile(Profile::Place place, OperationProfileOptions options);
+std::unique_ptr<Profile> operation_profile(Profile::Settings settings,
+                                           OperationProfileOptions options);
 
 /// What is copied, and where the host waits for the device: table.txt.
-std::unique_ptr<Profile> transfer_profile(Profile::Place place, c10::Device device);
+std::unique_ptr<Profile> transfer_profile(Profile::Settings settings, c10::Device device);
 
 }  // namespace cytra::training

@@ -17,7 +17,7 @@ namespace cytra::test {
 
 class Tape final : public device::Recorder {
  public:
-  struct Entry {
+  struct Call {
     c10::OperatorHandle op;
     torch::jit::Stack arguments, results;
   };
@@ -26,11 +26,11 @@ class Tape final : public device::Recorder {
       const at::NoGradGuard no_grad;
       const at::AutoDispatchBelowADInplaceOrView below;
       ++plays;
-      for (const Entry& entry : entries) {
-        torch::jit::Stack stack = entry.arguments;
-        entry.op.callBoxed(stack);
+      for (const Call& call : calls) {
+        torch::jit::Stack stack = call.arguments;
+        call.op.callBoxed(stack);
         for (std::size_t i = 0; i < stack.size(); ++i) {
-          const auto now = tensors_of(stack[i]), then = tensors_of(entry.results[i]);
+          const auto now = tensors_of(stack[i]), then = tensors_of(call.results[i]);
           for (std::size_t t = 0; t < now.size(); ++t) {
             if (now[t].defined() && now[t].const_data_ptr() != then[t].const_data_ptr())
               then[t].copy_(now[t]);
@@ -38,7 +38,7 @@ class Tape final : public device::Recorder {
         }
       }
     }
-    std::vector<Entry> entries;
+    std::vector<Call> calls;
   };
 
   /// As of a device that is behind its host by so much.
@@ -69,13 +69,13 @@ class Tape final : public device::Recorder {
                          name == "aten::item";  // whole under InferenceMode
     if (mode_ != Mode::off && is_read) throw device::NotRecordable(name + " is read on the host");
     const auto count = op.schema().arguments().size();
-    Entry entry{op, {stack->end() - static_cast<std::ptrdiff_t>(count), stack->end()}, {}};
+    Call call{op, {stack->end() - static_cast<std::ptrdiff_t>(count), stack->end()}, {}};
     const std::size_t below = stack->size() - count;
-    if (mode_ == Mode::records) keep_written(entry);
+    if (mode_ == Mode::records) keep_written(call);
     op.callBoxed(*stack);
     if (mode_ != Mode::records) return;
-    entry.results.assign(stack->begin() + static_cast<std::ptrdiff_t>(below), stack->end());
-    now_->entries.push_back(std::move(entry));
+    call.results.assign(stack->begin() + static_cast<std::ptrdiff_t>(below), stack->end());
+    now_->calls.push_back(std::move(call));
   }
 
  private:
@@ -90,11 +90,11 @@ class Tape final : public device::Recorder {
     return work();
   }
   /// What the operation is about to write into.
-  static void keep_written(const Entry& entry) {
-    for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
-      const auto* alias = entry.op.schema().arguments()[i].alias_info();
+  static void keep_written(const Call& call) {
+    for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+      const auto* alias = call.op.schema().arguments()[i].alias_info();
       if (alias == nullptr || !alias->isWrite()) continue;
-      for (const at::Tensor& tensor : tensors_of(entry.arguments[i])) {
+      for (const at::Tensor& tensor : tensors_of(call.arguments[i])) {
         if (tensor.defined())
           written_.try_emplace(tensor.const_data_ptr(), tensor.detach(), tensor.detach().clone());
       }

@@ -120,19 +120,19 @@ class Inference {
     if (!is_default && !is_folder && choice != "dataframe") return;
     const bool is_joined = !part_of(root(), "data.source_keys").list.empty();
     if (is_joined) return;  // a user who names the columns of channels names the others
-    data::LayoutWish wish;
-    wish.source_col = text_value(root(), "source_col");
-    wish.target_col = text_value(root(), "target_col");
+    data::DataNeeds needs;
+    needs.source_col = text_value(root(), "source_col");
+    needs.target_col = text_value(root(), "target_col");
     const Node columns = part_of(root(), "data.columns");
-    std::vector<std::string> usual = {wish.source_col, wish.target_col}, names;
+    std::vector<std::string> usual = {needs.source_col, needs.target_col}, names;
     for (const Node& name : columns.list) names.push_back(name.as<std::string>());
-    wish.has_target = names.size() != 1;
-    if (!wish.has_target) usual.pop_back();
+    needs.has_target = names.size() != 1;
+    if (!needs.has_target) usual.pop_back();
     if (names != usual) return;
-    wish.prefers_annotations = is_detection();
+    needs.prefers_annotations = is_detection();
     for (const Node& name : part_of(root(), "data.folders").list)
-      wish.folders.push_back(name.as<std::string>());
-    const std::optional<data::Layout> layout = data::layout_of(path, wish);
+      needs.folders.push_back(name.as<std::string>());
+    const std::optional<data::Layout> layout = data::layout_of(path, needs);
     if (!layout) return;
     const bool is_other = layout->module != (is_default ? "" : choice);
     if (is_other && !is_default && !(choice == "dataframe" && layout->module.empty())) return;

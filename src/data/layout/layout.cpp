@@ -92,7 +92,7 @@ std::string joined(const std::string& prefix, const std::string& name) {
 
 class FolderLayout {
  public:
-  FolderLayout(const Base& base, const LayoutWish& wish) : base_(base), wish_(wish) {
+  FolderLayout(const Base& base, const DataNeeds& needs) : base_(base), needs_(needs) {
     holdings_.push_back(look_into(base.place, "."));
     for (const std::string& name : holdings_.front().folders) {
       if (names_split(name)) continue;
@@ -109,7 +109,7 @@ class FolderLayout {
     if (std::optional<Layout> layout = folder_per_image()) return layout;
     const Holding* source = find_source();
     if (source == nullptr) return {};
-    if (!wish_.has_target) return of({source->name}, {});
+    if (!needs_.has_target) return of({source->name}, {});
     const Holding* target = find_target(*source);
     if (target == nullptr) {
       std::optional<Layout> layout = in_one(*source);
@@ -133,7 +133,7 @@ class FolderLayout {
     layout.module = "folder";
     std::vector<std::string> folders;
     for (const std::string& name : names) folders.push_back(place_of(name));
-    const std::vector<std::string> usual = {wish_.source_col, wish_.target_col};
+    const std::vector<std::string> usual = {needs_.source_col, needs_.target_col};
     if (!std::equal(folders.begin(), folders.end(), usual.begin()))
       layout.settings.emplace_back("data.folders", folders);
     if (!regex.empty()) layout.settings.emplace_back("data.regex", regex);
@@ -155,12 +155,12 @@ class FolderLayout {
     const std::vector<std::string> regex = regex_of_image_folders(folders);
     if (!regex.empty()) return of_image_folders({"*", "*"}, regex);
     const std::vector<std::string> below =
-        columns_of_image_folders(folders, wish_.source_col, wish_.target_col);
+        columns_of_image_folders(folders, needs_.source_col, needs_.target_col);
     if (below.empty()) return {};
     return of_image_folders({"*/" + below[0], "*/" + below[1]}, {});
   }
   Layout of_image_folders(std::vector<std::string> names, std::vector<std::string> regex) const {
-    if (!wish_.has_target) {
+    if (!needs_.has_target) {
       names.resize(1);
       regex.resize(std::min<std::size_t>(regex.size(), 1));
     }
@@ -190,7 +190,7 @@ class FolderLayout {
       for (const Holding* target : targets) {
         if (source == target) continue;
         std::vector<std::string> folders = {place_of(source->name)};
-        if (wish_.has_target) folders.push_back(place_of(target->name));
+        if (needs_.has_target) folders.push_back(place_of(target->name));
         lines.push_back("data=folder " + folders_word(folders));
       }
     }
@@ -201,7 +201,7 @@ class FolderLayout {
   }
 
   const Holding* find_source() const {
-    if (const Holding* exact = named(wish_.source_col)) return exact;
+    if (const Holding* exact = named(needs_.source_col)) return exact;
     std::vector<const Holding*> found, known;
     for (const Holding& one : holdings_) {
       if (one.name == "." || one.images.empty() || names_target(one.name)) continue;
@@ -215,7 +215,7 @@ class FolderLayout {
     for (const Holding& one : holdings_)
       if (names_target(one.name) && one.images.size() + one.annotations.size() > 0)
         targets.push_back(&one);
-    if (targets.empty() && wish_.has_target) return nullptr;  // folders with something else
+    if (targets.empty() && needs_.has_target) return nullptr;  // folders with something else
     fail_several(known.size() > 1 ? known : found, targets.empty() ? found : targets);
   }
 
@@ -231,7 +231,7 @@ class FolderLayout {
 
   /// The folder of the targets; null where there is none.
   const Holding* find_target(const Holding& source) const {
-    const Holding* exact = named(wish_.target_col);
+    const Holding* exact = named(needs_.target_col);
     if (exact != nullptr && exact != &source) return exact;
     std::vector<const Holding*> targets, others, liked;
     for (const Holding& one : holdings_) {
@@ -245,7 +245,7 @@ class FolderLayout {
       return is_pair ? others[0] : nullptr;
     }
     for (const Holding* one : targets)
-      if (one->images.empty() == wish_.prefers_annotations) liked.push_back(one);
+      if (one->images.empty() == needs_.prefers_annotations) liked.push_back(one);
     if (liked.size() == 1) return liked[0];
     fail_several({&source}, liked.empty() ? targets : liked);
   }
@@ -254,26 +254,26 @@ class FolderLayout {
   std::optional<Layout> in_one(const Holding& source) const {
     const std::vector<std::string> regex = regex_of_one_folder(stems_of(source.images));
     const bool has_own = has_annotations(source, source);
-    if (has_own && (regex.empty() || wish_.prefers_annotations))
+    if (has_own && (regex.empty() || needs_.prefers_annotations))
       return of({source.name, source.name}, {});
     if (regex.empty()) return {};
     return of({source.name, source.name}, regex);
   }
 
   const Base& base_;
-  const LayoutWish& wish_;
+  const DataNeeds& needs_;
   std::vector<Holding> holdings_;
 };
 
 /// The layout of folders that the user typed: how the names of their files are paired.
-std::optional<Layout> of_typed_folders(const fs::path& path, const LayoutWish& wish) {
+std::optional<Layout> of_typed_folders(const fs::path& path, const DataNeeds& needs) {
   std::error_code ignored;
   const fs::path place = fs::is_directory(path / "train", ignored) ? path / "train" : path;
-  if (wish.folders.size() != 2) return {};
-  const Holding images = look_into(place / wish.folders[0], "."),
-                targets = look_into(place / wish.folders[1], ".");
+  if (needs.folders.size() != 2) return {};
+  const Holding images = look_into(place / needs.folders[0], "."),
+                targets = look_into(place / needs.folders[1], ".");
   std::vector<std::string> regex;
-  if (wish.folders[0] == wish.folders[1]) {
+  if (needs.folders[0] == needs.folders[1]) {
     if (!has_partners(images.images, images.annotations))
       regex = regex_of_one_folder(stems_of(images.images));
   } else if (!has_partners(images.images, targets.images) &&
@@ -297,14 +297,14 @@ void expect_no_parts(const Base& base) {
 }
 
 /// The layout of the folder itself, or of its train/.
-std::optional<Layout> of_base(const Base& base, const LayoutWish& wish) {
-  if (auto layout = FolderLayout(base, wish).find()) return layout;
+std::optional<Layout> of_base(const Base& base, const DataNeeds& needs) {
+  if (auto layout = FolderLayout(base, needs).find()) return layout;
   for (const char* name : {"train", "training", "stage1_train"}) {
     std::error_code ignored;
     if (!fs::is_directory(base.place / name, ignored)) continue;
     const bool is_part = base.prefix.empty() && std::string(name) == "train";
     const Base below{base.place / name, is_part ? "" : joined(base.prefix, name)};
-    std::optional<Layout> layout = FolderLayout(below, wish).find();
+    std::optional<Layout> layout = FolderLayout(below, needs).find();
     if (layout) expect_no_parts(base);
     if (layout) return layout;
   }
@@ -325,17 +325,17 @@ struct SetsBelow {
   std::string error;               // of the only one whose layout is unknown
 };
 
-SetsBelow sets_below(const Base& base, const LayoutWish& wish) {
+SetsBelow sets_below(const Base& base, const DataNeeds& needs) {
   constexpr std::size_t kMostFolders = 12;  // more folders hold an image or a patient each
   SetsBelow sets;
   const std::vector<std::string> folders = look_into(base.place, ".").folders;
-  if (!wish.has_target || folders.size() > kMostFolders) return sets;
+  if (!needs.has_target || folders.size() > kMostFolders) return sets;
   for (const std::string& name : folders) {
     if (names_split(name)) continue;
     const Base below{base.place / name, joined(base.prefix, name)};
     try {
       std::optional<Layout> layout;
-      if (!is_described(below.place) && !(layout = of_base(below, wish))) continue;
+      if (!is_described(below.place) && !(layout = of_base(below, needs))) continue;
       sets.layout = std::move(layout);
     } catch (const SeveralMeant& several) {
       sets.error = several.what();
@@ -347,8 +347,8 @@ SetsBelow sets_below(const Base& base, const LayoutWish& wish) {
   return sets;
 }
 
-std::optional<Layout> of_sets_below(const Base& base, const LayoutWish& wish) {
-  const SetsBelow sets = sets_below(base, wish);
+std::optional<Layout> of_sets_below(const Base& base, const DataNeeds& needs) {
+  const SetsBelow sets = sets_below(base, needs);
   if (sets.words.empty() || (sets.words.size() == 1 && sets.layout)) return sets.layout;
   if (sets.words.size() == 1 && !sets.error.empty()) throw ConfigError(sets.error);
   throw ConfigError(fmt::format("data.path: {}: {} in it; type {}",
@@ -357,14 +357,14 @@ std::optional<Layout> of_sets_below(const Base& base, const LayoutWish& wish) {
                                 join(sets.words, ", or ")));
 }
 
-std::optional<Layout> of_folders(const fs::path& path, const LayoutWish& wish) {
+std::optional<Layout> of_folders(const fs::path& path, const DataNeeds& needs) {
   Base base{path, ""};
   constexpr int kMostDepth = 4;  // nested folders, as archives are unpacked
   for (int depth = 0; depth < kMostDepth; ++depth) {
     try {
-      if (auto layout = of_base(base, wish)) return layout;
+      if (auto layout = of_base(base, needs)) return layout;
     } catch (const SeveralMeant& several) {
-      const std::vector<std::string> words = sets_below(base, wish).words;
+      const std::vector<std::string> words = sets_below(base, needs).words;
       if (words.empty()) throw;
       throw ConfigError(fmt::format("{}, or {}", several.what(), join(words, ", or ")));
     }
@@ -372,27 +372,27 @@ std::optional<Layout> of_folders(const fs::path& path, const LayoutWish& wish) {
     if (folders.size() != 1 || is_described(base.place / folders[0])) break;
     base = {base.place / folders[0], joined(base.prefix, folders[0])};
   }
-  return of_sets_below(base, wish);
+  return of_sets_below(base, needs);
 }
 
 }  // namespace
 
-std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish) {
+std::optional<Layout> layout_of(const std::string& path, const DataNeeds& needs) {
   std::error_code ignored;
   const fs::path place(path);
   const auto holds = [&](const char* name) { return fs::exists(place / name, ignored); };
-  if (!wish.folders.empty()) return of_typed_folders(place, wish);
+  if (!needs.folders.empty()) return of_typed_folders(place, needs);
   if (!fs::is_directory(place, ignored)) {
     const std::string ending = in_small_letters(place.extension().string());
-    if (ending == ".csv" || ending == ".tsv") return layout_of_table(path, true, wish);
+    if (ending == ".csv" || ending == ".tsv") return layout_of_table(path, true, needs);
     if (ending != ".json") return {};
     if (place.filename() == "dataset.json" && fs::exists(place.parent_path() / "imagesTr", ignored))
-      return layout_of(place.parent_path().empty() ? "." : place.parent_path().string(), wish);
+      return layout_of(place.parent_path().empty() ? "." : place.parent_path().string(), needs);
     if (is_coco_file(place)) return Layout{"coco", {}, "annotations of COCO"};
     return Layout{"decathlon", {}, "a list of images in JSON"};
   }
   for (const char* name : {"train.csv", "train.tsv"})
-    if (holds(name)) return layout_of_table((place / name).string(), false, wish);
+    if (holds(name)) return layout_of_table((place / name).string(), false, needs);
   if (holds("imagesTr") && holds("dataset.json")) {
     const Holding images = look_into(place / "imagesTr", ".");
     const bool has_channels = std::ranges::any_of(
@@ -400,7 +400,7 @@ std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish)
     return has_channels ? Layout{"nnunet", {}, "nnU-Net's folders"}
                         : Layout{"decathlon", {}, "dataset.json of the Decathlon"};
   }
-  return of_folders(place, wish);
+  return of_folders(place, needs);
 }
 
 }  // namespace cytra::data

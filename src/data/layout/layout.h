@@ -7,7 +7,8 @@
 
 namespace cytra::data {
 
-struct LayoutWish {
+/// What a program needs of a data set, and the columns that its settings name.
+struct DataNeeds {
   std::string source_col, target_col;
   bool has_target = true;                 // false: images alone
   bool prefers_annotations = false;       // boxes are the targets
@@ -23,8 +24,8 @@ struct Layout {
 };
 
 /// Finds the layout. None where no settings are needed, as the path holds manifests with what
-/// `wish` says, or where the layout is unknown. Throws: ConfigError that lists the candidates and
+/// `needs` says, or where the layout is unknown. Throws: ConfigError that lists the candidates and
 /// what to type where several fit, and for a layout that is known but not read.
-std::optional<Layout> layout_of(const std::string& path, const LayoutWish& wish);
+std::optional<Layout> layout_of(const std::string& path, const DataNeeds& needs);
 
 }  // namespace cytra::data

@@ -71,7 +71,7 @@ std::string split_column_of(const io::Table& table, std::size_t least) {
 
 std::optional<Layout> layout_of_table(const std::string& file,
                                       bool is_whole,
-                                      const LayoutWish& wish) {
+                                      const DataNeeds& needs) {
   const io::Table table = io::read_table(file);
   const std::vector<std::string> columns = image_columns(table);
   Layout layout;
@@ -79,8 +79,8 @@ std::optional<Layout> layout_of_table(const std::string& file,
     return std::ranges::find(table.columns, name) != table.columns.end();
   };
   const std::string target =
-      !wish.has_target || has(wish.target_col) ? wish.target_col : std::string();
-  std::string source = wish.source_col;
+      !needs.has_target || has(needs.target_col) ? needs.target_col : std::string();
+  std::string source = needs.source_col;
   if (!has(source)) {
     std::vector<std::string> open = columns;
     std::erase_if(
@@ -88,10 +88,10 @@ std::optional<Layout> layout_of_table(const std::string& file,
     source = column_of(open, source, target, names_source, "source_col", file);
     if (!source.empty()) layout.settings.push_back({"source_col", {source}});
   }
-  if (wish.has_target && target.empty()) {
+  if (needs.has_target && target.empty()) {
     const std::string found = column_of(
         columns,
-        wish.target_col,
+        needs.target_col,
         source,
         [](const std::string& name) { return names_target(name); },
         "target_col",

@@ -10,7 +10,7 @@ namespace cytra::data {
 /// The layout of a table, as by layout_of(); `is_whole`: the table is of all splits.
 std::optional<Layout> layout_of_table(const std::string& file,
                                       bool is_whole,
-                                      const LayoutWish& wish);
+                                      const DataNeeds& needs);
 
 /// The column that says train, valid or test for each row, at least `least` of these words in the
 /// whole table; "" where there is none.

@@ -41,13 +41,13 @@ bool is_near(const std::array<double, 6>& a, const std::array<double, 6>& b) {
   return true;
 }
 
-struct Entry {
+struct Numbered {
   int64_t instance;
   DicomSlice slice;
 };
 struct Group {
   DicomStack stack;
-  std::vector<Entry> entries;
+  std::vector<Numbered> slices;
 };
 
 std::vector<std::string> files_of(const std::string& path) {
@@ -57,11 +57,14 @@ std::vector<std::string> files_of(const std::string& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
     if (name[0] == '.' || name == "DICOMDIR" || !entry.is_regular_file(error)) continue;
-    const std::string head = InputFile(entry.path().string()).begin(kHeadBytes);
+    const InputFile file(entry.path().string());
+    char head[kHeadBytes];
+    const int64_t count = file.read_at(0, head, sizeof head);
     // There may be licences and lists beside images.
-    if (!head.empty() && is_dicom(head, name)) files.push_back(entry.path().string());
+    if (count > 0 && is_dicom({head, static_cast<std::size_t>(count)}, name))
+      files.push_back(entry.path().string());
   }
-  std::ranges::sort(files);
+  std::sort(files.begin(), files.end());
   return files;
 }
 
@@ -72,8 +75,8 @@ void add(const std::string& file, std::vector<Group>& groups) {
   for (std::size_t i = 0; i < header.frames.size(); ++i) {
     DicomFrame frame = header.frames[i];
     frame.has_orientation = frame.has_orientation && is_orientation(frame.orientation);
-    auto group = std::ranges::find_if(groups, [&](const Group& other) {
-      const DicomFrame& first = other.entries[0].slice.where;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
+      const DicomFrame& first = other.slices[0].slice.where;
       return other.stack.header.series == header.series && other.stack.header.like(header) &&
              first.has_orientation == frame.has_orientation &&
              (!frame.has_orientation || is_near(first.orientation, frame.orientation));
@@ -92,7 +95,7 @@ void add(const std::string& file, std::vector<Group>& groups) {
     int& bits = group->stack.header.stored_bits;  // some scanners use as many bits as each slice
                                                   // needs
     bits = std::max(bits, header.stored_bits);
-    group->entries.push_back({header.instance, {files.size() - 1, static_cast<int64_t>(i), frame}});
+    group->slices.push_back({header.instance, {files.size() - 1, static_cast<int64_t>(i), frame}});
   }
 }
 
@@ -105,8 +108,8 @@ std::string list_of(const std::vector<Group>& groups) {
                         i,
                         header.series.empty() ? "no UID" : header.series,
                         header.description,
-                        groups[i].entries.size(),
-                        groups[i].entries.size() == 1 ? "" : "s",
+                        groups[i].slices.size(),
+                        groups[i].slices.size() == 1 ? "" : "s",
                         header.rows,
                         header.columns);
   }
@@ -115,20 +118,23 @@ std::string list_of(const std::vector<Group>& groups) {
 
 /// Sorts by place, then by instance number; sets planes and time points.
 void sort_by_place(const std::string& path, Group& group, const Vector& normal) {
-  std::vector<Entry>& entries = group.entries;
-  const auto place = [&](const Entry& entry) { return dot(normal, entry.slice.where.position); };
-  std::ranges::stable_sort(entries,
-                           [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
-  const double range = place(entries.back()) - place(entries.front()),
-               same = 0.01 * range / static_cast<double>(entries.size());
+  std::vector<Numbered>& slices = group.slices;
+  const auto place = [&](const Numbered& numbered) {
+    return dot(normal, numbered.slice.where.position);
+  };
+  std::stable_sort(slices.begin(), slices.end(), [&](const Numbered& a, const Numbered& b) {
+    return place(a) < place(b);
+  });
+  const double range = place(slices.back()) - place(slices.front()),
+               same = 0.01 * range / static_cast<double>(slices.size());
   std::vector<std::size_t> starts;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (starts.empty() || place(entries[i]) - place(entries[starts.back()]) > same)
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (starts.empty() || place(slices[i]) - place(slices[starts.back()]) > same)
       starts.push_back(i);
   }
-  const std::size_t planes = starts.size(), times = entries.size() / planes;
+  const std::size_t planes = starts.size(), times = slices.size() / planes;
   for (std::size_t i = 0; i < planes; ++i) {
-    const std::size_t end = i + 1 < planes ? starts[i + 1] : entries.size();
+    const std::size_t end = i + 1 < planes ? starts[i + 1] : slices.size();
     if (end - starts[i] != times) {
       throw DataError(
           fmt::format("{}: {} slices lie at {:.3f} mm along the normal and {} at another place, "
@@ -136,29 +142,30 @@ void sort_by_place(const std::string& path, Group& group, const Vector& normal) 
                       "as many for each time point; the series may be incomplete",
                       path,
                       end - starts[i],
-                      place(entries[starts[i]]),
+                      place(slices[starts[i]]),
                       starts.size() > 1 ? starts[1] : 0));
     }
-    std::stable_sort(entries.begin() + static_cast<std::ptrdiff_t>(starts[i]),
-                     entries.begin() + static_cast<std::ptrdiff_t>(end),
-                     [](const Entry& a, const Entry& b) { return a.instance < b.instance; });
+    std::stable_sort(slices.begin() + static_cast<std::ptrdiff_t>(starts[i]),
+                     slices.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](const Numbered& a, const Numbered& b) { return a.instance < b.instance; });
   }
-  std::vector<Entry> ordered;
+  std::vector<Numbered> ordered;
   for (std::size_t t = 0; t < times; ++t) {
-    for (std::size_t z = 0; z < planes; ++z) ordered.push_back(entries[starts[z] + t]);
+    for (std::size_t z = 0; z < planes; ++z) ordered.push_back(slices[starts[z] + t]);
   }
-  entries.swap(ordered);
+  slices.swap(ordered);
   group.stack.planes = static_cast<int64_t>(planes);
   group.stack.timepoints = static_cast<int64_t>(times);
 }
 
 void sort_by_number(const std::string& path, Group& group) {
-  std::vector<Entry>& entries = group.entries;
-  std::ranges::stable_sort(entries,
-                           [](const Entry& a, const Entry& b) { return a.instance < b.instance; });
-  for (std::size_t i = 1; i < entries.size(); ++i) {
-    const DicomSlice &before = entries[i - 1].slice, &slice = entries[i].slice;
-    if (slice.file != before.file && entries[i].instance == entries[i - 1].instance) {
+  std::vector<Numbered>& slices = group.slices;
+  std::stable_sort(slices.begin(), slices.end(), [](const Numbered& a, const Numbered& b) {
+    return a.instance < b.instance;
+  });
+  for (std::size_t i = 1; i < slices.size(); ++i) {
+    const DicomSlice &before = slices[i - 1].slice, &slice = slices[i].slice;
+    if (slice.file != before.file && slices[i].instance == slices[i - 1].instance) {
       throw DataError(fmt::format(
           "{}: its slices have no order, expected ImagePositionPatient, or an InstanceNumber of "
           "their own for {} and {}",
@@ -167,7 +174,7 @@ void sort_by_number(const std::string& path, Group& group) {
           group.stack.files[slice.file]));
     }
   }
-  const auto count = static_cast<int64_t>(entries.size());
+  const auto count = static_cast<int64_t>(slices.size());
   (group.stack.header.is_cine ? group.stack.timepoints : group.stack.planes) = count;
 }
 
@@ -175,15 +182,15 @@ void sort_by_number(const std::string& path, Group& group) {
 void check_distances(const std::string& path, const Group& group, const Vector& normal) {
   std::vector<double> distances;
   for (std::size_t z = 1; z < static_cast<std::size_t>(group.stack.planes); ++z) {
-    distances.push_back(dot(normal, group.entries[z].slice.where.position) -
-                        dot(normal, group.entries[z - 1].slice.where.position));
+    distances.push_back(dot(normal, group.slices[z].slice.where.position) -
+                        dot(normal, group.slices[z - 1].slice.where.position));
   }
   if (distances.size() < 2) return;
   std::vector<double> sorted = distances;
-  std::ranges::sort(sorted);
+  std::sort(sorted.begin(), sorted.end());
   const double usual = sorted[sorted.size() / 2];
   if (sorted.back() > (1 + kGap) * usual) {
-    const auto widest = std::ranges::max_element(distances) - distances.begin();
+    const auto widest = std::max_element(distances.begin(), distances.end()) - distances.begin();
     throw DataError(fmt::format(
         "{}: {:.3f} mm between planes {} and {} and {:.3f} mm between most, expected equal "
         "distances; slices may be missing: copy the series again",
@@ -266,11 +273,11 @@ DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes) {
   for (const std::string& file : files_of(path)) add(file, groups);
   if (groups.empty()) throw DataError(path + ": no DICOM files in this folder, expected a series");
   const auto first_instance = [](const Group& group) {
-    int64_t first = group.entries[0].instance;
-    for (const Entry& entry : group.entries) first = std::min(first, entry.instance);
+    int64_t first = group.slices[0].instance;
+    for (const Numbered& numbered : group.slices) first = std::min(first, numbered.instance);
     return first;
   };
-  std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
     const int order = a.stack.header.series.compare(b.stack.header.series);
     return order != 0 ? order < 0 : first_instance(a) < first_instance(b);
   });
@@ -286,19 +293,19 @@ DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes) {
   }
   Group& group = groups[scene == -1 ? 0 : static_cast<std::size_t>(scene)];
   DicomStack& stack = group.stack;
-  const DicomFrame& first = group.entries[0].slice.where;
+  const DicomFrame& first = group.slices[0].slice.where;
   std::size_t placed = 0;
-  for (const Entry& entry : group.entries) {
-    placed += entry.slice.where.has_position ? 1 : 0;
-    if (entry.slice.where.pixel_mm != first.pixel_mm) {
+  for (const Numbered& numbered : group.slices) {
+    placed += numbered.slice.where.has_position ? 1 : 0;
+    if (numbered.slice.where.pixel_mm != first.pixel_mm) {
       throw DataError(
           fmt::format("{}: its pixels have another size than those of {}, expected one "
                       "PixelSpacing in a series",
-                      stack.files[entry.slice.file],
-                      stack.files[group.entries[0].slice.file]));
+                      stack.files[numbered.slice.file],
+                      stack.files[group.slices[0].slice.file]));
     }
   }
-  const bool has_place = first.has_orientation && placed == group.entries.size() &&
+  const bool has_place = first.has_orientation && placed == group.slices.size() &&
                          !(stack.header.is_cine && stack.files.size() == 1);
   if (has_place) {
     const Vector normal = normal_of(first.orientation);
@@ -307,7 +314,7 @@ DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes) {
   } else {
     sort_by_number(path, group);
   }
-  for (const Entry& entry : group.entries) stack.slices.push_back(entry.slice);
+  for (const Numbered& numbered : group.slices) stack.slices.push_back(numbered.slice);
   stack.dtype = scaled_type(stack);
   set_geometry(stack, has_place);
   return stack;

@@ -273,7 +273,7 @@ const bool metaimage_is_known = add_format("metaimage", [](Format& meta) {
   meta.names_own_axes = true;
   meta.other_files = meta_other_files;
   meta.create = create_meta;
-  meta.place = Format::Place::direction;
+  meta.position = Format::Position::direction;
   meta.output_ending = ".mha";
   meta.written_as = "metaimage";
 });

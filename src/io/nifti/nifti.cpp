@@ -322,7 +322,7 @@ const bool nifti_is_known = add_format("nifti", [](Format& nifti) {
   nifti.other_files = nifti_other_files;
   nifti.create = create_nifti;
   nifti.written_endings = {".nii", ".nii.gz"};
-  nifti.place = Format::Place::direction;
+  nifti.position = Format::Position::direction;
   nifti.output_ending = ".nii.gz";
   nifti.written_as = "nifti";
 });

@@ -410,7 +410,7 @@ const bool nrrd_is_known = add_format("nrrd", [](Format& nrrd) {
   nrrd.names_own_axes = true;
   nrrd.other_files = nrrd_other_files;
   nrrd.create = create_nrrd;
-  nrrd.place = Format::Place::direction;
+  nrrd.position = Format::Position::direction;
   nrrd.output_ending = ".nrrd";
   nrrd.written_as = "nrrd";
 });

@@ -76,7 +76,7 @@ const bool tiff_is_known = add_format("ome_tiff", [](Format& tiff) {
   tiff.chooses_scene = true;
   tiff.other_files = ome_other_files;
   tiff.create = create_ome_tiff;
-  tiff.place = Format::Place::origin;
+  tiff.position = Format::Position::origin;
   tiff.output_ending = ".ome.tif";
   tiff.holds_time = true;
 });

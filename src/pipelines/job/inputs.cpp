@@ -58,9 +58,9 @@ std::string module_of(const std::string& path, bool is_folder) {
                                         fs::exists(fs::path(path) / "imagesTr", ignored)
                                   : ends_with(path, ".json") && data::is_there(path);
   if (!has_list) return "";
-  data::LayoutWish wish;
-  wish.has_target = false;
-  const std::optional<data::Layout> layout = data::layout_of(path, wish);
+  data::DataNeeds needs;
+  needs.has_target = false;
+  const std::optional<data::Layout> layout = data::layout_of(path, needs);
   const std::string module = layout ? layout->module : "";
   for (const auto& [name, target] : {std::pair{"nnunet", "NnUnetDatamodule"},
                                      std::pair{"decathlon", "DecathlonDatamodule"},
@@ -305,15 +305,15 @@ PartsToTake parts_to_take(const inference::Predictor& predictor) {
 
 std::size_t Frames::size() const {
   std::size_t count = 0;
-  for (const TimeLapse& lapse : lapses_) count += lapse.size();
+  for (const TimeLapse& image : images_) count += image.size();
   return count;
 }
 
 data::Sample Frames::operator[](std::size_t number) const {
-  auto lapse = lapses_.begin();
-  for (; number >= lapse->size(); ++lapse) number -= lapse->size();
-  data::Sample frame = lapse->sample;
-  if (lapse->count == 0) return frame;
+  auto image = images_.begin();
+  for (; number >= image->size(); ++image) number -= image->size();
+  data::Sample frame = image->sample;
+  if (image->count == 0) return frame;
   frame.id = fmt::format("{} (time point {})", frame.id, number);
   for (auto& [key, one] : frame.sources) {
     if (one.selection.timepoint < 0) one.selection.timepoint = static_cast<int64_t>(number);

@@ -107,7 +107,7 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
 class Frames {
  public:
   /// Adds `count` time points of `sample`; 0: the sample itself.
-  void add(const data::Sample& sample, int64_t count) { lapses_.push_back({sample, count}); }
+  void add(const data::Sample& sample, int64_t count) { images_.push_back({sample, count}); }
   std::size_t size() const;
   data::Sample operator[](std::size_t number) const;
 
@@ -117,7 +117,7 @@ class Frames {
     int64_t count;
     std::size_t size() const { return static_cast<std::size_t>(std::max<int64_t>(count, 1)); }
   };
-  std::vector<TimeLapse> lapses_;
+  std::vector<TimeLapse> images_;
 };
 
 /// What somebody has chosen of files already.

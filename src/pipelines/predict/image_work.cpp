@@ -159,7 +159,7 @@ inference::ImageResult::Outputs ImageWork::outputs_of(const Job& job) const {
   inference::OutputPlace place;
   place.stem = job.stem;
   place.source = job.path;
-  place.format = job.lapse ? lapse_format(format_, job.path).name : format_;
+  place.format = job.joined ? joined_format(format_, job.path).name : format_;
   place.class_name = class_name_;
   inference::ImageResult::Outputs outputs;
   for (const std::string& name : outputs_)

@@ -114,12 +114,13 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
 }
 
 bool PredictPipeline::read_frames(const Scene& scene, const Frames& frames) {
-  std::shared_ptr<PredictLapse> lapse;
+  std::shared_ptr<JoinedFrames> joined;
   if (frames.size() > 1) {
-    if (!attempt(scene.sample.id, Phase::reading, [&] { lapse = lapse_of(scene, frames.size()); }))
+    if (!attempt(
+            scene.sample.id, Phase::reading, [&] { joined = joined_of(scene, frames.size()); }))
       return true;
-    if (lapse && is_done(*lapse)) return true;
-    if (shares_rows_ && !run_.processes.is_first()) lapse.reset();
+    if (joined && is_done(*joined)) return true;
+    if (shares_rows_ && !run_.processes.is_first()) joined.reset();
   }
   for (std::size_t t = 0; t < frames.size(); ++t) {
     const JobPointer job = work_.new_job();
@@ -130,13 +131,13 @@ bool PredictPipeline::read_frames(const Scene& scene, const Frames& frames) {
     job->order.push_back(job->timepoint);
     job->stem = run_.folder + "/" +
                 (frames.size() == 1 ? scene.stem : names_.frame(scene.stem, job->timepoint));
-    job->lapse = lapse;
+    job->joined = joined;
     if (!read(job)) return false;
   }
   return true;
 }
 
-std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const Scene& scene, std::size_t frames) {
+std::shared_ptr<JoinedFrames> PredictPipeline::joined_of(const Scene& scene, std::size_t frames) {
   const auto source = scene.sample.sources.find(work_.source_key());
   if (source == scene.sample.sources.end()) return nullptr;
   if (run_.options.frames == "apart") {
@@ -144,24 +145,24 @@ std::shared_ptr<PredictLapse> PredictPipeline::lapse_of(const Scene& scene, std:
     return nullptr;
   }
   const std::string stem = run_.folder + "/" + scene.stem;
-  expect_replaceable(stem + lapse_format(run_.options.format, source->second.path).output_ending);
-  return std::make_shared<PredictLapse>(
+  expect_replaceable(stem + joined_format(run_.options.format, source->second.path).output_ending);
+  return std::make_shared<JoinedFrames>(
       scene.sample.id,
       stem,
       stamp_of(scene.sample, scene.content, run_.settings + " together", work_.target_key()),
       static_cast<int64_t>(frames));
 }
 
-bool PredictPipeline::is_done(const PredictLapse& lapse) {
+bool PredictPipeline::is_done(const JoinedFrames& joined) {
   PredictJob whole;
-  whole.stem = lapse.stem();
-  whole.stamp = lapse.stamp();
+  whole.stem = joined.stem();
+  whole.stamp = joined.stamp();
   const auto files = run_.options.resume ? work_.done_before(whole) : std::nullopt;
   if (!files) return false;
   if (shares_rows_ && !run_.processes.is_first()) return true;
   if (!run_.processes.is_first())  // who tells
-    run_.record.add({lapse.name(), lapse.image(), lapse.stamp(), *files, "", lapse.frames()});
-  count_earlier(lapse.frames(), *files);
+    run_.record.add({joined.name(), joined.image(), joined.stamp(), *files, "", joined.frames()});
+  count_earlier(joined.frames(), *files);
   return true;
 }
 
@@ -184,10 +185,10 @@ bool PredictPipeline::read(const JobPointer& job) {
         const StageWork stage(run_.stages.read);
         bytes = work_.read(*job);
       })) {
-    if (job->lapse) end_frame(*job, nullptr);
+    if (job->joined) end_frame(*job, nullptr);
     return true;
   }
-  if (earlier && job->lapse) end_frame(*job, &*earlier);
+  if (earlier && job->joined) end_frame(*job, &*earlier);
   return earlier.has_value() || ready_.push(job, bytes);
 }
 
@@ -196,7 +197,7 @@ std::optional<inference::ResultFiles> PredictPipeline::done_before(const Job& jo
   if (!files) return std::nullopt;
   if (!run_.processes.is_first())  // who tells
     run_.record.add_again({job.name(), job.id(), job.stamp, {}, "", 1, job.order});
-  count_earlier(1, job.lapse ? inference::ResultFiles() : *files);
+  count_earlier(1, job.joined ? inference::ResultFiles() : *files);
   const std::lock_guard lock(turns_);
   note_done(job);
   return files;
@@ -294,7 +295,7 @@ void PredictPipeline::finish(const JobPointer& job) {
     Job& own = *next->second;
     if (!own.is_abandoned && !attempt(own.id(), Phase::writing, [&] { book(own); }))
       own.is_abandoned = true;
-    if (own.lapse) end_frame(own, own.is_abandoned ? nullptr : &own.files);
+    if (own.joined) end_frame(own, own.is_abandoned ? nullptr : &own.files);
     --run_.tally.finishing;
     next = finished_.erase(next);
   }
@@ -305,7 +306,7 @@ void PredictPipeline::book(Job& job) {
   work_.book(job);
   DoneImage image{job.name(), job.id(), job.stamp, job.files, job.more};
   if (!run_.processes.is_alone()) image.order = job.order;
-  if (!job.lapse)
+  if (!job.joined)
     for (const auto& [kind, path] : job.files) run_.tally.results.add_item(kind, path);
   run_.record.remove_outdated(image.name, image.files);
   run_.record.add(image);
@@ -315,20 +316,20 @@ void PredictPipeline::book(Job& job) {
 }
 
 void PredictPipeline::end_frame(const Job& job, const inference::ResultFiles* files) {
-  PredictLapse& lapse = *job.lapse;
-  if (!(files == nullptr ? lapse.leave_out() : lapse.add(job.timepoint, *files))) return;
-  inference::ResultFiles all = lapse.files();
-  if (lapse.failed() == 0) {
-    attempt(lapse.image(), Phase::writing, [&] {
-      all = lapse.join();
-      run_.record.remove_outdated(lapse.name(), all);
-      run_.record.add({lapse.name(), lapse.image(), lapse.stamp(), all, "", 0});
+  JoinedFrames& joined = *job.joined;
+  if (!(files == nullptr ? joined.leave_out() : joined.add(job.timepoint, *files))) return;
+  inference::ResultFiles all = joined.files();
+  if (joined.failed() == 0) {
+    attempt(joined.image(), Phase::writing, [&] {
+      all = joined.join();
+      run_.record.remove_outdated(joined.name(), all);
+      run_.record.add({joined.name(), joined.image(), joined.stamp(), all, "", 0});
     });
   } else if (!all.empty()) {
     log::warn("{}: {} of {} time points failed, so the others stay in a file each",
-              lapse.image(),
-              lapse.failed(),
-              lapse.frames());
+              joined.image(),
+              joined.failed(),
+              joined.frames());
   }
   const std::lock_guard lock(run_.tally.mutex);
   for (const auto& [kind, path] : all) run_.tally.results.add_item(kind, path);

@@ -47,10 +47,10 @@ class PredictPipeline {
   /// False: no more are wanted.
   bool read_frames(const Scene& scene, const Frames& frames);
   /// The time lapse in whose file the frames are joined; null: they stay separate.
-  std::shared_ptr<PredictLapse> lapse_of(const Scene& scene, std::size_t frames);
+  std::shared_ptr<JoinedFrames> joined_of(const Scene& scene, std::size_t frames);
   /// False: nobody wants any more.
   bool read(const JobPointer& job);
-  bool is_done(const PredictLapse& lapse);
+  bool is_done(const JoinedFrames& joined);
   /// The results of an earlier run, counted; none: there is work.
   std::optional<inference::ResultFiles> done_before(const Job& job);
   void count_earlier(int64_t images, const inference::ResultFiles& files);

@@ -11,7 +11,7 @@
 #include "base/progress.h"
 #include "cli/program.h"
 #include "inference/models/trained_model.h"
-#include "pipelines/predict/lapse.h"
+#include "pipelines/predict/joined_frames.h"
 #include "pipelines/predict/run.h"
 
 namespace cytra::pipelines {
@@ -20,10 +20,10 @@ namespace cytra::pipelines {
 struct PredictJob {
   virtual ~PredictJob() = default;
   data::Sample sample;
-  std::string path, stem, stamp;        // of the image; of its files, with the folder
-  std::string content;                  // of the image's files
-  std::vector<int64_t> order;           // the input, its scene, its frame
-  std::shared_ptr<PredictLapse> lapse;  // that it is a frame of; null: its files stay its own
+  std::string path, stem, stamp;         // of the image; of its files, with the folder
+  std::string content;                   // of the image's files
+  std::vector<int64_t> order;            // the input, its scene, its frame
+  std::shared_ptr<JoinedFrames> joined;  // it is a frame of them; null: its files stay its own
   int64_t timepoint = 0;
   int64_t turn = 0;  // among those that are computed, whose results are booked in this order
   bool is_computed = false;

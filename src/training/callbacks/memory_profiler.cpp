@@ -203,12 +203,12 @@ class MemoryMeter final : public perf::ScopeListener, public c10::MemoryReportin
 
 class MemoryProfile final : public Profile {
  public:
-  MemoryProfile(Place place,
+  MemoryProfile(Settings settings,
                 c10::DeviceType kind,
                 const std::vector<at::Tensor>& constant,
                 std::string what,
                 int64_t steps)
-      : Profile(std::move(place)),
+      : Profile(std::move(settings)),
         meter_(std::make_shared<MemoryMeter>(kind, constant)),
         what_(std::move(what)),
         most_steps_(steps),
@@ -216,9 +216,9 @@ class MemoryProfile final : public Profile {
   void finish() override {
     watching_.reset();
     meter_->stop();
-    const std::string table = meter_->write(place_.folder, what_);
+    const std::string table = meter_->write(settings_.folder, what_);
     write_table(table);
-    log::info("peak by phase ({}/memory.svg):\n{}", place_.folder, table);
+    log::info("peak by phase ({}/memory.svg):\n{}", settings_.folder, table);
   }
 
  private:
@@ -264,8 +264,11 @@ class MemoryProfiler final : public ProfilingCallback {
     }
     for (const at::Tensor& buffer : context.task.model().buffers()) constant.push_back(buffer);
     for (const auto& [key, tensor] : context.optimizer.state()) constant.push_back(tensor);
-    return memory_profile(
-        place(context, options_.dirpath), kind, constant, "weights and optimizer", options_.steps);
+    return memory_profile(settings(context, options_.dirpath),
+                          kind,
+                          constant,
+                          "weights and optimizer",
+                          options_.steps);
   }
   const Options options_;
 };
@@ -273,12 +276,12 @@ CYTRA_REGISTER(Callback, MemoryProfiler, "MemoryProfiler");
 
 }  // namespace
 
-std::unique_ptr<Profile> memory_profile(Profile::Place place,
+std::unique_ptr<Profile> memory_profile(Profile::Settings settings,
                                         c10::DeviceType kind,
                                         const std::vector<at::Tensor>& constant,
                                         const std::string& what,
                                         int64_t steps) {
-  return std::make_unique<MemoryProfile>(std::move(place), kind, constant, what, steps);
+  return std::make_unique<MemoryProfile>(std::move(settings), kind, constant, what, steps);
 }
 
 }  // namespace cytra::training

@@ -20,16 +20,16 @@ using config::Unused;
 
 class OperationProfile final : public Profile {
  public:
-  OperationProfile(Place place, OperationProfileOptions options)
-      : Profile(std::move(place)), options_(std::move(options)), profiler_(options_.recorded) {
+  OperationProfile(Settings settings, OperationProfileOptions options)
+      : Profile(std::move(settings)), options_(std::move(options)), profiler_(options_.recorded) {
     begin_step();
   }
   void finish() override {
     if (profiler_.is_recording()) return write();
     if (files_ > 0) return;
     log::warn("{}: nothing was recorded: the last {} was {}, the recording begins after {}",
-              place_.name,
-              place_.unit,
+              settings_.name,
+              settings_.unit,
               steps_,
               options_.schedule.first());
   }
@@ -57,8 +57,9 @@ class OperationProfile final : public Profile {
     mark_.reset();
     files_ += 1;
     const std::string trace =
-        options_.trace ? fmt::format("{}/{}.pt.trace.json", place_.folder, options_.trace(files_))
-                       : "";
+        options_.trace
+            ? fmt::format("{}/{}.pt.trace.json", settings_.folder, options_.trace(files_))
+            : "";
     profiler_.stop(rows_, trace);
     std::string key = options_.sort_by;
     if (!options_.recorded.cuda && key.find("cuda") != std::string::npos)
@@ -146,7 +147,7 @@ class PyTorchProfiler final : public ProfilingCallback {
         return fmt::format("{}.{}", process, number);
       };
     }
-    return operation_profile(place(context, options_.dirpath), std::move(profile));
+    return operation_profile(settings(context, options_.dirpath), std::move(profile));
   }
   const Options options_;
 };
@@ -154,8 +155,9 @@ CYTRA_REGISTER(Callback, PyTorchProfiler, "PyTorchProfiler");
 
 }  // namespace
 
-std::unique_ptr<Profile> operation_profile(Profile::Place place, OperationProfileOptions options) {
-  return std::make_unique<OperationProfile>(std::move(place), std::move(options));
+std::unique_ptr<Profile> operation_profile(Profile::Settings settings,
+                                           OperationProfileOptions options) {
+  return std::make_unique<OperationProfile>(std::move(settings), std::move(options));
 }
 
 }  // namespace cytra::training

@@ -28,8 +28,8 @@ struct SimpleProfilerOptions {
 
 class PhaseTimes final : public Profile, public perf::ScopeListener {
  public:
-  PhaseTimes(Place place, std::string path, bool times_operations)
-      : Profile(std::move(place)),
+  PhaseTimes(Settings settings, std::string path, bool times_operations)
+      : Profile(std::move(settings)),
         path_(std::move(path)),
         times_operations_(times_operations),
         listening_(std::in_place, *this, times_operations) {}
@@ -107,7 +107,7 @@ struct PhaseProfiler final : ProfilingCallback {
   using Options = SimpleProfilerOptions;
   explicit PhaseProfiler(const Options& options) : options_(options) {}
   std::unique_ptr<Profile> begin(Context& context) override {
-    return std::make_unique<PhaseTimes>(place(context, options_.dirpath),
+    return std::make_unique<PhaseTimes>(settings(context, options_.dirpath),
                                         options_.dirpath + "/" + options_.filename + ".txt",
                                         kTimesOperations);
   }

@@ -54,11 +54,11 @@ std::string text_of(const perf::TransferPlace& place) {
 /// `layer` returns the layer that is running; `forbid`: as the callback's.
 class TransferProfile final : public Profile {
  public:
-  TransferProfile(Place place,
+  TransferProfile(Settings settings,
                   c10::Device device,
                   std::function<std::string()> layer,
                   std::string forbid)
-      : Profile(std::move(place)),
+      : Profile(std::move(settings)),
         forbid_(std::move(forbid)),
         is_cpu_(device.is_cpu()),
         watch_(std::in_place, device, std::move(layer)) {
@@ -69,8 +69,8 @@ class TransferProfile final : public Profile {
     watch_.reset();
     if (forbids() && steps_ < 2)
       log::warn("{}: nothing was checked: the first step is left out, and there was no other",
-                place_.name);
-    if (!place_.folder.empty()) write(transfers);
+                settings_.name);
+    if (!settings_.folder.empty()) write(transfers);
   }
 
  private:
@@ -116,7 +116,7 @@ class TransferProfile final : public Profile {
              std::make_pair(b.first.waits, b.second.bytes);
     });
     std::vector<std::vector<std::string>> lines{
-        {"Phase: operation", "Kind", "Waits", "Calls", "Bytes", "First " + place_.unit}};
+        {"Phase: operation", "Kind", "Waits", "Calls", "Bytes", "First " + settings_.unit}};
     const double units = static_cast<double>(std::max<int64_t>(steps_, 1));
     for (const auto& [where, found] : rows) {
       lines.push_back({fmt::format("{}: {}", where.phase, text_of(where)),
@@ -127,12 +127,13 @@ class TransferProfile final : public Profile {
                        std::to_string(found.first_step)});
     }
     const std::string path = write_table(
-        fmt::format("Calls and bytes are those of a {}, the mean of {}.\n", place_.unit, steps_) +
+        fmt::format(
+            "Calls and bytes are those of a {}, the mean of {}.\n", settings_.unit, steps_) +
         format_table(lines));
     constexpr std::size_t kMostLines = 20;
     if (lines.size() > kMostLines) lines.resize(kMostLines);
     log::info("transfers of a {}, the mean of {} ({}):\n{}",
-              place_.unit,
+              settings_.unit,
               steps_,
               path,
               format_table(lines));
@@ -163,7 +164,7 @@ class TransferProfiler final : public ProfilingCallback {
   std::unique_ptr<Profile> begin(Context& context) override {
     nn::Model& model = context.task.model();
     return std::make_unique<TransferProfile>(
-        place(context, options_.dirpath),
+        settings(context, options_.dirpath),
         model.parameters().front().device(),
         [layers = std::make_shared<LayerNames>(model)] { return layers->newest(); },
         options_.forbid);
@@ -174,9 +175,9 @@ CYTRA_REGISTER(Callback, TransferProfiler, "TransferProfiler");
 
 }  // namespace
 
-std::unique_ptr<Profile> transfer_profile(Profile::Place place, c10::Device device) {
+std::unique_ptr<Profile> transfer_profile(Profile::Settings settings, c10::Device device) {
   return std::make_unique<TransferProfile>(
-      std::move(place), device, [] { return std::string(); }, "none");
+      std::move(settings), device, [] { return std::string(); }, "none");
 }
 
 }  // namespace cytra::training

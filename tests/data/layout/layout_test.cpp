@@ -84,15 +84,15 @@ TEST_F(Layout, FoldersThatAreTyped) {
        "images/22_training.tif",
        "gt/21_manual1.tif",
        "gt/22_manual1.tif"});
-  data::LayoutWish wish{"raw", "seg"};
-  wish.folders = {"images", "gt"};
-  const auto layout = data::layout_of(dir_.path(), wish);
+  data::DataNeeds needs{"raw", "seg"};
+  needs.folders = {"images", "gt"};
+  const auto layout = data::layout_of(dir_.path(), needs);
   ASSERT_TRUE(layout);
   ASSERT_EQ(layout->settings.size(), 1U);
   EXPECT_EQ(layout->settings[0].second,
             (std::vector<std::string>{"(.*)_training", "(.*)_manual1"}));
   add({"gt/21_training.tif"});
-  EXPECT_FALSE(data::layout_of(dir_.path(), wish));
+  EXPECT_FALSE(data::layout_of(dir_.path(), needs));
 }
 
 TEST_F(Layout, OneFolder) {

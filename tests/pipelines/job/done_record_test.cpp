@@ -235,7 +235,7 @@ TEST(DoneRecord, TellsWhatOtherProcessesHaveDoneSince) {
   EXPECT_EQ(others.failed, (std::vector<std::pair<std::string, int>>{{"in/bad.tif", 2}}));
 }
 
-TEST(DoneRecord, ALapseHasSeveralFilesOfAKindAndItsPartsAreGone) {
+TEST(DoneRecord, ATimeLapseHasSeveralFilesOfAKindAndItsPartsAreGone) {
   const test::TmpDir dir;
   DoneRecord other(dir.path(), "predictions", 1);
   DoneRecord first(dir.path(), "predictions", 0);

@@ -54,25 +54,25 @@ Repository::~Repository() {
 }
 
 void Repository::add(const std::string& name, std::vector<std::string> paths) {
-  Place place;
-  place.stamp = place.seen = stamp_of(paths);
-  place.model = std::make_shared<ServedModel>(name, config_, paths);
-  place.paths = std::move(paths);
-  place.name = name;
+  KnownModel model;
+  model.stamp = model.seen = stamp_of(paths);
+  model.model = std::make_shared<ServedModel>(name, config_, paths);
+  model.paths = std::move(paths);
+  model.name = name;
   const std::lock_guard lock(mutex_);
-  places_.emplace(name, std::move(place));
+  models_.emplace(name, std::move(model));
 }
 
 void Repository::start(double poll_s) {
   thread_ = std::thread([this, poll_s] { run(poll_s); });
 }
 
-const Repository::Place& Repository::place(const std::string& name) const {
-  if (name.empty() && places_.size() == 1) return places_.begin()->second;
-  const auto found = places_.find(name);
-  if (found != places_.end()) return found->second;
+const Repository::KnownModel& Repository::known(const std::string& name) const {
+  if (name.empty() && models_.size() == 1) return models_.begin()->second;
+  const auto found = models_.find(name);
+  if (found != models_.end()) return found->second;
   std::vector<std::string> names;
-  for (const auto& [own, unused] : places_) names.push_back(own);
+  for (const auto& [own, unused] : models_) names.push_back(own);
   throw HttpError(
       404,
       name.empty() ? fmt::format("there are several models, expected /predict/{{model}} with "
@@ -83,7 +83,7 @@ const Repository::Place& Repository::place(const std::string& name) const {
 
 std::shared_ptr<ServedModel> Repository::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  const Place& own = place(name);
+  const KnownModel& own = known(name);
   if (own.model) return own.model;
   throw HttpError(
       404, "{}: is not loaded; POST /v2/repository/models/{}/load loads it", own.name, own.name);
@@ -92,34 +92,34 @@ std::shared_ptr<ServedModel> Repository::find(const std::string& name) const {
 std::map<std::string, std::shared_ptr<ServedModel>> Repository::loaded() const {
   std::map<std::string, std::shared_ptr<ServedModel>> loaded;
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, own] : places_)
+  for (const auto& [name, own] : models_)
     if (own.model) loaded.emplace(name, own.model);
   return loaded;
 }
 
 std::vector<std::string> Repository::paths_of(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  return place(name).paths;
+  return known(name).paths;
 }
 
-std::vector<Repository::Entry> Repository::index() const {
-  std::vector<Entry> index;
+std::vector<Repository::ModelStatus> Repository::index() const {
+  std::vector<ModelStatus> index;
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, own] : places_) index.push_back({name, own.model != nullptr, own.reason});
+  for (const auto& [name, own] : models_) index.push_back({name, own.model != nullptr, own.reason});
   return index;
 }
 
 void Repository::load(const std::string& name, Done done, std::vector<std::string> paths) {
   {
     const std::lock_guard lock(mutex_);
-    wanted_.push_back({place(name).name, std::move(paths), std::move(done)});
+    wanted_.push_back({known(name).name, std::move(paths), std::move(done)});
   }
   changed_.notify_all();
 }
 
 void Repository::unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  Place& own = places_.at(place(name).name);
+  KnownModel& own = models_.at(known(name).name);
   if (own.model) retired_.push_back(std::move(own.model));
   own.model = nullptr;
   own.reason = "unloaded";
@@ -137,7 +137,7 @@ std::string Repository::load_now(const std::string& name, std::vector<std::strin
     error = failure.what();
   }
   const std::lock_guard lock(mutex_);
-  Place& own = places_.at(name);
+  KnownModel& own = models_.at(name);
   if (error.empty() || !is_other) own.stamp = own.seen = stamp;
   own.reason = error;
   if (error.empty()) {
@@ -160,7 +160,7 @@ void Repository::look() {
   std::vector<std::pair<std::string, std::vector<std::string>>> watched;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [name, own] : places_)
+    for (const auto& [name, own] : models_)
       if (own.model) watched.emplace_back(name, own.paths);
   }
   for (const auto& [name, paths] : watched) {
@@ -168,7 +168,7 @@ void Repository::look() {
     bool is_new = false;
     {
       const std::lock_guard lock(mutex_);
-      Place& own = places_.at(name);
+      KnownModel& own = models_.at(name);
       is_new = stamp != own.stamp && stamp == own.seen && !stamp.empty();
       own.seen = stamp;
     }

@@ -39,12 +39,12 @@ class Repository {
   std::map<std::string, std::shared_ptr<ServedModel>> loaded() const;
   std::vector<std::string> paths_of(const std::string& name) const;
 
-  struct Entry {
+  struct ModelStatus {
     std::string name;
     bool is_loaded = false;
     std::string reason;  // why the newest files do not answer; "": they do
   };
-  std::vector<Entry> index() const;  // by name
+  std::vector<ModelStatus> index() const;  // by name
 
   /// Called with the error, "" where there is none.
   using Done = std::function<void(const std::string& error)>;
@@ -55,13 +55,13 @@ class Repository {
   void unload(const std::string& name);
 
  private:
-  struct Place {
+  struct KnownModel {
     std::vector<std::string> paths;
     std::shared_ptr<ServedModel> model;  // null: unloaded
     std::string stamp, seen;             // of its files: as loaded, at the last look
     std::string name, reason;
   };
-  const Place& place(const std::string& name) const;
+  const KnownModel& known(const std::string& name) const;
   std::string load_now(const std::string& name, std::vector<std::string> paths);
   void look();
   void end_retired();
@@ -69,7 +69,7 @@ class Repository {
 
   const ServeConfig& config_;
   mutable std::mutex mutex_;
-  std::map<std::string, Place> places_;  // guarded by mutex_, as what follows; names stay
+  std::map<std::string, KnownModel> models_;  // guarded by mutex_, as what follows; names stay
   std::vector<std::shared_ptr<ServedModel>> retired_;
   struct Wanted {
     std::string name;

@@ -63,11 +63,11 @@ void Router::add_protocol_routes() {
   }
   tell("POST", "/v2/repository/index", "The models", [this](const auto&, const auto&) {
     Json list = Json::array();
-    for (const Repository::Entry& entry : state_.models->index())
-      list.push_back({{"name", entry.name},
+    for (const Repository::ModelStatus& status : state_.models->index())
+      list.push_back({{"name", status.name},
                       {"version", "1"},
-                      {"state", entry.is_loaded ? "READY" : "UNAVAILABLE"},
-                      {"reason", entry.reason}});
+                      {"state", status.is_loaded ? "READY" : "UNAVAILABLE"},
+                      {"reason", status.reason}});
     return http_json(list);
   });
   work("POST",

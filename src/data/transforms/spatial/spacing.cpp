@@ -72,14 +72,14 @@ struct Spacingd : SampleOptions {
     std::vector<double> spacing;
     for (std::size_t d = 0; d < dims; ++d) {
       const double now = geometry.spacing_um[3 - dims + d] / 1000;
-      const double wish = pixdim[std::min(d, pixdim.size() - 1)];
+      const double wanted = pixdim[std::min(d, pixdim.size() - 1)];
       if (!(now > 0)) {
         throw DataError("Spacingd needs the distance between voxels, which the file does not have");
       }
       // MONAI keeps a spacing that differs by less than 0.001 mm; in a microscope's image that is
       // everything, so below 1 mm the tolerance is proportional to the distance.
-      const bool same = std::abs(wish - now) <= kTolerance * std::min(1.0, now);
-      spacing.push_back(wish <= 0 || same ? now : wish);
+      const bool same = std::abs(wanted - now) <= kTolerance * std::min(1.0, now);
+      spacing.push_back(wanted <= 0 || same ? now : wanted);
     }
     return spacing;
   }

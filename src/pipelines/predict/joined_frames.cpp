@@ -1,4 +1,4 @@
-#include "pipelines/predict/lapse.h"
+#include "pipelines/predict/joined_frames.h"
 
 #include <algorithm>
 #include <cstring>
@@ -39,7 +39,7 @@ bool is_label_type(Dtype dtype) {
 
 }  // namespace
 
-const io::Format& lapse_format(const std::string& format, const std::string& source) {
+const io::Format& joined_format(const std::string& format, const std::string& source) {
   const io::Format* const own = io::format_of_name(source);
   const io::Format* const chosen =
       io::find_format(format != "auto" || own == nullptr ? format : own->written_as);
@@ -85,35 +85,35 @@ void join_timepoints(const std::vector<std::string>& paths,
   writer->finish();
 }
 
-PredictLapse::PredictLapse(std::string image, std::string stem, std::string stamp, int64_t frames)
+JoinedFrames::JoinedFrames(std::string image, std::string stem, std::string stamp, int64_t frames)
     : image_(std::move(image)), stem_(std::move(stem)), stamp_(std::move(stamp)), frames_(frames) {}
 
-bool PredictLapse::add(int64_t timepoint, const inference::ResultFiles& files) {
+bool JoinedFrames::add(int64_t timepoint, const inference::ResultFiles& files) {
   const std::lock_guard lock(mutex_);
   done_[timepoint] = files;
   return is_last();
 }
 
-bool PredictLapse::leave_out() {
+bool JoinedFrames::leave_out() {
   const std::lock_guard lock(mutex_);
   ++failed_;
   return is_last();
 }
 
-inference::ResultFiles PredictLapse::files() const {
+inference::ResultFiles JoinedFrames::files() const {
   inference::ResultFiles all;
   for (const auto& [timepoint, files] : done_) all.insert(all.end(), files.begin(), files.end());
   return all;
 }
 
-std::vector<std::string> PredictLapse::paths(const std::string& kind) const {
+std::vector<std::string> JoinedFrames::paths(const std::string& kind) const {
   std::vector<std::string> found;
   for (const auto& [own, path] : files())
     if (own == kind) found.push_back(path);
   return found;
 }
 
-inference::ResultFiles PredictLapse::join() const {
+inference::ResultFiles JoinedFrames::join() const {
   inference::ResultFiles joined;
   const std::vector<std::string> images = paths("prediction"), tables = paths("measurements");
   const std::string image = stem_ + io::format_of_name(images.at(0))->output_ending;

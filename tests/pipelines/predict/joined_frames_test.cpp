@@ -1,4 +1,4 @@
-#include "pipelines/predict/lapse.h"
+#include "pipelines/predict/joined_frames.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ io::Image label_image(io::Dtype dtype, unsigned char value, int64_t planes = 1) 
   return image;
 }
 
-TEST(PredictLapse, TimePointsTakeTheTypeThatHoldsAll) {
+TEST(JoinedFrames, TimePointsTakeTheTypeThatHoldsAll) {
   const test::TmpDir dir;
   for (const int64_t planes : {1, 3}) {
     const io::Dtype types[] = {io::Dtype::u8, io::Dtype::u32, io::Dtype::u16};
@@ -56,7 +56,7 @@ TEST(PredictLapse, TimePointsTakeTheTypeThatHoldsAll) {
             std::string::npos);
 }
 
-TEST(PredictLapse, MoreTimePointsThanFilesMayBeOpenAreJoined) {
+TEST(JoinedFrames, MoreTimePointsThanFilesMayBeOpenAreJoined) {
   const test::TmpDir dir;
   std::vector<std::string> paths;
   for (int t = 0; t < 150; ++t) {
@@ -72,23 +72,23 @@ TEST(PredictLapse, MoreTimePointsThanFilesMayBeOpenAreJoined) {
   }
 }
 
-TEST(PredictLapse, TablesAreOneAndPartsGo) {
+TEST(JoinedFrames, TablesAreOneAndPartsGo) {
   const test::TmpDir dir;
-  pipelines::PredictLapse lapse("movie.tif", dir / "movie", "s", 2);
+  pipelines::JoinedFrames joined("movie.tif", dir / "movie", "s", 2);
   for (int t = 1; t >= 0; --t) {
     const std::string stem = dir / ("movie_t" + std::to_string(t));
     io::write_ome_tiff(stem + ".ome.tif",
                        label_image(io::Dtype::u8, static_cast<unsigned char>(t)));
     io::write_table(stem + ".csv", {"label", "area"}, {{"1", std::to_string(10 + t)}});
     io::write_table(stem + "_overlay.png", {"x"}, {});
-    EXPECT_EQ(lapse.add(t,
-                        {{"prediction", stem + ".ome.tif"},
-                         {"overlay", stem + "_overlay.png"},
-                         {"measurements", stem + ".csv"}}),
+    EXPECT_EQ(joined.add(t,
+                         {{"prediction", stem + ".ome.tif"},
+                          {"overlay", stem + "_overlay.png"},
+                          {"measurements", stem + ".csv"}}),
               t == 0)
         << "the last one to come";
   }
-  const inference::ResultFiles files = lapse.join();
+  const inference::ResultFiles files = joined.join();
   EXPECT_EQ(files,
             (inference::ResultFiles{{"prediction", dir / "movie.ome.tif"},
                                     {"measurements", dir / "movie.csv"},
@@ -100,14 +100,14 @@ TEST(PredictLapse, TablesAreOneAndPartsGo) {
             (std::vector<std::vector<std::string>>{{"0", "1", "10"}, {"1", "1", "11"}}));
 }
 
-TEST(PredictLapse, KnowsWhatFailed) {
-  pipelines::PredictLapse lapse("movie.tif", "out/movie", "s", 3);
-  EXPECT_EQ(lapse.name(), "movie");
-  EXPECT_FALSE(lapse.add(2, {{"prediction", "b"}}));
-  EXPECT_FALSE(lapse.leave_out());
-  EXPECT_TRUE(lapse.add(0, {{"prediction", "a"}}));
-  EXPECT_EQ(lapse.failed(), 1);
-  EXPECT_EQ(lapse.files(), (inference::ResultFiles{{"prediction", "a"}, {"prediction", "b"}}));
+TEST(JoinedFrames, KnowsWhatFailed) {
+  pipelines::JoinedFrames joined("movie.tif", "out/movie", "s", 3);
+  EXPECT_EQ(joined.name(), "movie");
+  EXPECT_FALSE(joined.add(2, {{"prediction", "b"}}));
+  EXPECT_FALSE(joined.leave_out());
+  EXPECT_TRUE(joined.add(0, {{"prediction", "a"}}));
+  EXPECT_EQ(joined.failed(), 1);
+  EXPECT_EQ(joined.files(), (inference::ResultFiles{{"prediction", "a"}, {"prediction", "b"}}));
 }
 
 }  // namespace

@@ -12,11 +12,11 @@
 namespace cytra::pipelines {
 
 /// The files of an input's frames, until the last frame is done. Thread-safe.
-class PredictLapse {
+class JoinedFrames {
  public:
   /// `stem`: the begin of its results' names, with the folder. `stamp`: a fingerprint of all they
   /// depend on.
-  PredictLapse(std::string image, std::string stem, std::string stamp, int64_t frames);
+  JoinedFrames(std::string image, std::string stem, std::string stamp, int64_t frames);
   const std::string& image() const { return image_; }
   const std::string& stem() const { return stem_; }
   const std::string& stamp() const { return stamp_; }
@@ -48,7 +48,7 @@ class PredictLapse {
 
 /// The format for time lapses, of those that hold time: the one that predict.format names, or else
 /// that of images like `source`.
-const io::Format& lapse_format(const std::string& format, const std::string& source);
+const io::Format& joined_format(const std::string& format, const std::string& source);
 
 /// One image of several: `paths` have its time points, in order, in a type that holds the values of
 /// all, in the format that the ending says, which holds time. Throws: DataError for shapes that
