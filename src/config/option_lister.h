@@ -1,8 +1,11 @@
 #pragma once
-// The visitor behind describe_options(). Included by schema.h alone.
+// Describes the options of a struct, which visit() lists.
 #include "config/schema.h"
 
 namespace cytra::config {
+
+template <class Options>
+constexpr OptionsType options_type();
 
 /// Collects the options that visit() lists.
 class OptionLister {
@@ -88,12 +91,27 @@ class OptionLister {
   }
 };
 
+/// The descriptions of all options, in the order of visit().
 template <class Options>
 std::vector<OptionInfo> describe_options() {
   Options options;
   OptionLister lister;
   options.visit(lister);
   return std::move(lister.options);
+}
+
+template <class Options>
+constexpr OptionsType options_type() {
+  OptionsType type{
+      [](const Node& node, Problems& problems) { read_options<Options>(node, problems); },
+      &describe_options<Options>};
+  if constexpr (requires { Options::kPurpose; }) type.purpose = Options::kPurpose;
+  return type;
+}
+
+template <class Options>
+Part changes() {
+  return {Part::Form::changes, nullptr, options_type<Options>()};
 }
 
 }  // namespace cytra::config

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "config/option_lister.h"
 #include "config/options.h"
-#include "config/schema.h"
 
 namespace cytra {
 

@@ -77,29 +77,9 @@ struct OptionInfo {
   std::string range_text() const;  // "1 .. 64", "same | valid", ""
 };
 
-/// The descriptions of all options, in the order of visit().
-template <class Options>
-std::vector<OptionInfo> describe_options();
-
-template <class Options>
-constexpr OptionsType options_type() {
-  OptionsType type{
-      [](const Node& node, Problems& problems) { read_options<Options>(node, problems); },
-      &describe_options<Options>};
-  if constexpr (requires { Options::kPurpose; }) type.purpose = Options::kPurpose;
-  return type;
-}
-
-template <class Options>
-Part changes() {
-  return {Part::Form::changes, nullptr, options_type<Options>()};
-}
-
 /// A table of the options of `name`: "" (the program: `root`), a dotted place in it ("trainer",
 /// "task.loss", "optimizer.lr"), a component by its own or its Python name, or a kind of component
 /// ("loss": lists them). Throws: ConfigError with the nearest name.
 std::string describe_text(const OptionsType& root, const std::string& name);
 
 }  // namespace cytra::config
-
-#include "config/option_lister.h"

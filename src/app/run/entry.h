@@ -1,7 +1,7 @@
 #pragma once
 // Entry points of the engine, found by name (cli::Program::entry).
 #include "cli/program.h"
-#include "config/schema.h"
+#include "config/option_lister.h"
 #include "device/device.h"
 #include "device/error.h"
 

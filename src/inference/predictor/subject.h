@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/schema.h"
+#include "config/option_lister.h"
 #include "device/device.h"
 #include "inference/predictor/predictor.h"
 #include "inference/windows/sliding_window.h"
