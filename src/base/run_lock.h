@@ -10,7 +10,7 @@ namespace cytra {
 /// The lock `folder`/.lock: held by flock as long as this lives, with a line that names the
 /// holder. Where a disk is shared without locks, the file's time of change, which is set every 10
 /// s, shows that it is held.
-class RunLock {
+class [[nodiscard]] RunLock {
  public:
   /// Takes the lock. Throws: ConfigError that names the holder; what AtomicFile throws.
   explicit RunLock(const std::string& folder);

@@ -10,7 +10,7 @@ namespace cytra {
 
 /// Makes the first signal (base/signals.h) end the program at once while it lives, whatever it is
 /// doing. Nothing half-written is left. Needs watch_signals().
-class SignalWatch {
+class [[nodiscard]] SignalWatch {
  public:
   /// Begins to watch. `end`: called before the end, in a thread of its own, to report and undo.
   /// `is_finishing`: whether something is being put in place, which gets a second for it; none:

@@ -37,7 +37,7 @@ inline constexpr const char* kTextName = "times";  // loggers get the table unde
 void clear();
 
 /// Measures the time of its own life. Nested scopes, also of the same name, count each by itself.
-class Scope {
+class [[nodiscard]] Scope {
  public:
   explicit Scope(const char* name) {
     if (are_on()) begin(name);

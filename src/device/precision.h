@@ -25,7 +25,7 @@ Precision precision_of(const std::string& name);
 
 /// Turns autocast on while it lives, by torch's cast policy of the device; losses and metrics are
 /// still computed in float32 (tasks cast logits up). Does nothing unless the precision is mixed.
-class Autocast {
+class [[nodiscard]] Autocast {
  public:
   Autocast(const Precision& precision, c10::DeviceType device);
   ~Autocast();

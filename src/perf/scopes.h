@@ -13,7 +13,7 @@ namespace cytra::perf {
 
 /// Marks a phase of the work, while it lives: for the profilers, for timers, and as an NVTX range
 /// where a GPU profiler is attached (nsys). Costs some ns where no profiler or timer is active.
-class Scope {
+class [[nodiscard]] Scope {
  public:
   explicit Scope(const char* name);
   /// `name()` gives the name; it is called only where a profiler or timer is active.

@@ -70,7 +70,7 @@ TEST(RunLock, FollowsNoPlantedLink) {
   const test::TmpDir dir;
   write_file(dir / "victim", "untouched");
   fs::create_symlink(dir / "victim", dir / ".lock");
-  EXPECT_THROW(RunLock{dir.path()}, ConfigError);
+  EXPECT_THROW(const RunLock second(dir.path()), ConfigError);
   EXPECT_EQ(holder_of(dir.path()), "");
   EXPECT_EQ(read_file(dir / "victim"), "untouched");
 }

@@ -214,14 +214,13 @@ void EventFile::add(std::string_view summary, int64_t step) {
   file_.append(record(Message().real(1, now()).number(2, step).bytes(5, summary)));
 }
 
-Histogram histogram_of(const float* values, std::size_t count) {
+Histogram histogram_of(std::span<const float> values) {
   const std::vector<double>& edge = edges();
   std::vector<double> counts(edge.size() - 1);
   Histogram histogram;
   histogram.min = std::numeric_limits<double>::infinity();
   histogram.max = -histogram.min;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double value = values[i];
+  for (const double value : values) {
     if (!std::isfinite(value)) continue;
     histogram.min = std::min(histogram.min, value);
     histogram.max = std::max(histogram.max, value);

@@ -1,9 +1,9 @@
 #pragma once
 // TensorBoard's event files, written without protobuf or Python. Source: tensorboard/compat/proto,
 // tensorboard/plugins/hparams and the summaries of torch.utils.tensorboard.
-#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +23,7 @@ struct Histogram {
 /// Counts the finite values in TensorBoard's buckets, whose limits grow by 10 % from 1e-12 to 1e20
 /// on both sides of 0; values beyond them are only in `count` and the other totals. Source:
 /// torch.utils.tensorboard's make_histogram with its default bins.
-Histogram histogram_of(const float* values, std::size_t count);
+Histogram histogram_of(std::span<const float> values);
 
 // Each returns an encoded Summary, for EventFile::add().
 std::string scalar_summary(const std::map<std::string, double>& values);  // stored as float32

@@ -15,7 +15,7 @@ namespace cytra::ops {
 class ConstantWeights {
  public:
   /// Makes convolutions on this thread use `weights` while it lives.
-  class Scope {
+  class [[nodiscard]] Scope {
    public:
     explicit Scope(ConstantWeights& weights);
     ~Scope();

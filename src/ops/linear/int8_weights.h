@@ -24,7 +24,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 class Int8Weights {
  public:
   /// Makes linear() on this thread use `weights` while it lives.
-  class Scope {
+  class [[nodiscard]] Scope {
    public:
     explicit Scope(Int8Weights& weights);
     ~Scope();

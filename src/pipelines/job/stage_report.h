@@ -98,7 +98,7 @@ class StageWork {
 };
 
 /// Marks, within a StageWork, the time in which the stage waits for another one.
-class StagePause {
+class [[nodiscard]] StagePause {
  public:
   explicit StagePause(StageReport::Stage& stage)
       : stage_(stage), begin_(std::chrono::steady_clock::now()) {}

@@ -85,8 +85,8 @@ class GradientLogging final : public Callback {
   static void log_histograms(Context& context, double factor, int64_t step) {
     const auto log = [&](const std::string& name, const at::Tensor& tensor) {
       const at::Tensor values = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
-      const io::Histogram histogram = io::histogram_of(values.const_data_ptr<float>(),
-                                                       static_cast<std::size_t>(values.numel()));
+      const io::Histogram histogram = io::histogram_of(
+          {values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
       for (const auto& logger : context.loggers) logger->log_histogram(name, histogram, step);
     };
     for (const auto& item : context.task.model().named_parameters()) {

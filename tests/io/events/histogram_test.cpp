@@ -15,7 +15,7 @@ TEST(HistogramOf, IsThatOfTensorBoard) {
       read_file(std::string(CYTRA_SOURCE_DIR) + "/tests/golden/callbacks.json"));
   for (const auto& one : test::at_least(5, golden.at("histograms"))) {
     const auto values = one.at("values").get<std::vector<float>>();
-    const io::Histogram histogram = io::histogram_of(values.data(), values.size());
+    const io::Histogram histogram = io::histogram_of(values);
     EXPECT_EQ(histogram.min, one.at("min"));
     EXPECT_EQ(histogram.max, one.at("max"));
     EXPECT_EQ(histogram.count, one.at("count"));
@@ -28,11 +28,11 @@ TEST(HistogramOf, IsThatOfTensorBoard) {
 
 TEST(HistogramOf, LeavesOutWhatIsNotFinite) {
   const std::vector<float> values{NAN, 1, INFINITY, 1};
-  const io::Histogram histogram = io::histogram_of(values.data(), values.size());
+  const io::Histogram histogram = io::histogram_of(values);
   EXPECT_EQ(histogram.count, 2);
   EXPECT_EQ(histogram.max, 1);
   EXPECT_EQ(histogram.counts, (std::vector<double>{0, 2}));
-  const io::Histogram none = io::histogram_of(values.data(), 1);
+  const io::Histogram none = io::histogram_of({values.data(), 1});
   EXPECT_EQ(none.count, 0);
   EXPECT_EQ(none.min, 0);
 }

@@ -95,10 +95,10 @@ class RequestBudget {
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
     /// Takes further bytes. False: they are too many.
-    bool grow(int64_t bytes) { return resize(requests_, bytes_ + bytes); }
+    [[nodiscard]] bool grow(int64_t bytes) { return resize(requests_, bytes_ + bytes); }
     /// Stands for an answer of so many bytes from now on, in place of the request. False: they
     /// are too many.
-    bool hold_answer(int64_t bytes) { return resize(0, bytes); }
+    [[nodiscard]] bool hold_answer(int64_t bytes) { return resize(0, bytes); }
 
    private:
     friend class RequestBudget;
@@ -107,7 +107,7 @@ class RequestBudget {
     int64_t requests_ = 0, bytes_ = 0;
   };
   /// Null: it is too much. `requests`: 0 for further bytes of one that has its share.
-  std::unique_ptr<Share> take(int64_t bytes, int64_t requests = 1) const;
+  [[nodiscard]] std::unique_ptr<Share> take(int64_t bytes, int64_t requests = 1) const;
   int64_t requests() const;
   int64_t bytes() const;
   int64_t most_bytes() const;
