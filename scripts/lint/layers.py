@@ -35,6 +35,12 @@ LIMITS = {".h": 150, ".cuh": 150, ".cpp": 400, ".cu": 400}
 INCLUDE = re.compile(r'\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 COMMENT = re.compile(r"\s*///")
 NO_SUBJECT = re.compile(r"\s*///\s*(Of|Those|The same|Likewise|That|As|Also|Its|Their|And|But|Such|Who|So)\b")
+# What stands behind code names its subject: "// of the files" makes a reader put one in front. As many are left; they may only become fewer.
+FRAGMENT = re.compile(r"\s*[^/\s].*// (of|by) ")
+FRAGMENTS = {
+    "app": 65, "base": 2, "cli": 11, "config": 16, "data": 47, "device": 4, "inference": 41, "io": 100, "metrics": 6, "nn": 52,
+    "ops": 57, "perf": 18, "pipelines": 38, "report": 2, "samples": 6, "tasks": 14, "training": 46,
+}
 PART_OF = re.compile(r"// Part of (\S+\.h): \S")
 # Headers that sources of any name implement, each with the reason.
 ANY_SOURCE = {
@@ -152,6 +158,16 @@ def circle_findings(root):
         yield f"{at}: {source} and {folder} are in a circle: of two folders of a layer one is above the other"
 
 
+def fragment_findings(root):
+    for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
+        places = [f"{path.relative_to(root).as_posix()}:{number}" for path in sorted(folder.rglob("*")) if path.suffix in LIMITS
+                  for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1) if FRAGMENT.match(line)]
+        most = FRAGMENTS.get(folder.name, 0)
+        if len(places) > most:
+            yield (f"{places[-1]}: src/{folder.name} has {len(places)} comments that begin with \"of\" or \"by\" behind code, {most} are "
+                   "allowed: name what it is in yours")
+
+
 def check(root, allow_path):
     allowed, findings = read_allowed(allow_path)
     used = set()  # exceptions of functions
@@ -201,6 +217,7 @@ def check(root, allow_path):
                                 f"cmake/{list_path.name}")
     findings += name_findings(root)
     findings += circle_findings(root)
+    findings += fragment_findings(root)
     findings += [f"{allow_path.name}:{number}: no file {name}"
                  for name, (_, number) in allowed.items() if ":" not in name and not (root / name).exists()]
     findings += [f"{allow_path.name}:{number}: {name}() no longer needs its exception"
@@ -237,6 +254,8 @@ def self_test():
         "src/ops/found.cpp": ("use(known[weight.const_data_ptr()]);\n", "an address is a key"),
         "src/ops/held.h": ("std::map<std::string, void*> a;\nint b = c[0];\n", ""),
         "src/odd/a.h": ("", "in no layer"),
+        "src/export/fragment.h": ("int a;  // of the files\n", 'begin with "of" or "by"'),
+        "src/device/few.h": ("int a;  // of the files\n// of all\n", ""),
         "src/nn/public.h": ('#include "nn/models/block.h"\n', "which is not in"),
         "src/nn/models/block.h": ('#include "ops/y.h"\n', ""),
         "src/nn/long.h": ("\n" * 151, "151 lines"),

@@ -46,8 +46,8 @@ Components& components_of(const std::string& kind);
 /// complete elsewhere. Made by component<Base>() and the like (registry.h) and changes<Options>().
 struct Part {
   enum class Form {
-    one,       // by _target_
-    optional,  // by _target_, or null
+    one,       // its _target_ names it
+    optional,  // as one, or null
     list,      // null: none
     map,       // named by the user; null: none, a null entry is off
     changes    // some keys of Options; a null leaves the key as it is
@@ -68,8 +68,8 @@ struct OptionInfo {
   std::optional<double> low, high;
   std::vector<std::string> choices;
   std::string keyword;    // a word that may stand for the number
-  OptionsType options{};  // of Type::options
-  Part part{};            // of Type::part
+  OptionsType options{};  // Type::options has them
+  Part part{};            // Type::part has one
 
   /// The options of what may be there: of the section (name ""), of each component by name.
   std::map<std::string, OptionsType> below() const;

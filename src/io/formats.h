@@ -14,8 +14,8 @@ namespace cytra::io {
 constexpr std::size_t kHeadBytes = 600;
 
 struct Format {
-  std::string name;   // of options: "ome_tiff"
-  std::string title;  // of messages: "TIFF"
+  std::string name;   // options have it: "ome_tiff"
+  std::string title;  // messages have it: "TIFF"
   /// The rank by which formats are tried and listed, then by name. DICOM is the first, as its
   /// files may begin like those of other formats. HDF5 and videos come last.
   int rank = 50;
@@ -39,7 +39,7 @@ struct Format {
                                          const ImageInfo& info,
                                          const OutputOptions& options) = nullptr;
   std::vector<std::string> written_endings;       // that create() knows
-  std::string output_ending;                      // of results: ".ome.tif"
+  std::string output_ending;                      // results have it: ".ome.tif"
   bool (*fits)(const ImageInfo& info) = nullptr;  // whether create() takes the image; null: any
                                                   // image
   std::string holds;                              // the images that create() takes, in words

@@ -18,7 +18,7 @@ namespace cytra::samples {
 namespace {
 
 constexpr double kTurn = 6.283185307179586;
-constexpr std::array<double, 3> kColours{1, 0.45, 0.16};  // of a retina, for red = 1
+constexpr std::array<double, 3> kColours{1, 0.45, 0.16};  // a retina has them, for red = 1
 constexpr double kEdge = 0.8;  // pixels of the outline's slope, to both sides
 
 /// A vessel: a walk from the optic disc outwards, in units of the radius.
@@ -205,7 +205,7 @@ FundusOptions varied_fundus(uint64_t seed, uint64_t index) {
 void write_fundus_dataset(
     const std::string& folder, int64_t train, int64_t valid, int64_t test, uint64_t seed) {
   std::error_code ignored;
-  for (const char* table : {"/train.csv", "/valid.csv", "/test.csv"})  // of no set of ours
+  for (const char* table : {"/train.csv", "/valid.csv", "/test.csv"})  // no set of ours has them
     if (!std::filesystem::exists(folder + "/images", ignored)) expect_replaceable(folder + table);
   make_folders(folder + "/images");
   uint64_t index = 0;

@@ -13,8 +13,8 @@ namespace cytra::training {
 class Profile {
  public:
   struct Settings {
-    std::string name;           // of the profiler, in the log
-    std::string folder;         // of the files; "": none
+    std::string name;           // the profiler's, in the log
+    std::string folder;         // "": no files are written
     std::string unit = "step";  // what is counted
     int64_t before = 0;         // the number of the newest step when it begins
   };
@@ -42,7 +42,7 @@ class Profile {
     return path;
   }
 
-  int64_t number() const { return settings_.before + steps_; }  // of the newest step
+  int64_t number() const { return settings_.before + steps_; }  // that the newest step has
   const Settings settings_;
   int64_t steps_ = 0;  // that have ended
 };

@@ -321,8 +321,8 @@ bool is_described(const fs::path& place) {
 /// The data sets in the folders of a repository, or of an archive that has other folders as well.
 struct SetsBelow {
   std::vector<std::string> words;  // data.path=...
-  std::optional<Layout> layout;    // of the only one
-  std::string error;               // of the only one whose layout is unknown
+  std::optional<Layout> layout;    // the only one has it
+  std::string error;               // where the only one's layout is unknown
 };
 
 SetsBelow sets_below(const Base& base, const DataNeeds& needs) {

@@ -12,11 +12,11 @@ struct DataNeeds {
   std::string source_col, target_col;
   bool has_target = true;                 // false: images alone
   bool prefers_annotations = false;       // boxes are the targets
-  std::vector<std::string> folders = {};  // of the columns, where they are known
+  std::vector<std::string> folders = {};  // the columns' folders, where they are known
 };
 
 struct Layout {
-  std::string module;  // of the group `data`: "folder"; "": manifests, the default
+  std::string module;  // an option of the group `data`: "folder"; "": manifests, the default
   /// The settings, each a list of texts, or one text in a list: {"data.folders", {"image",
   /// "label"}}.
   std::vector<std::pair<std::string, std::vector<std::string>>> settings;

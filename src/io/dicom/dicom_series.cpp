@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Vector = std::array<double, 3>;
 
-constexpr double kUneven = 0.01, kGap = 0.5;  // of the usual distance: to warn, to refuse
+constexpr double kUneven = 0.01, kGap = 0.5;  // shares of the usual distance: to warn, to refuse
 
 double dot(const Vector& a, const Vector& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -259,7 +259,7 @@ Dtype scaled_type(const DicomStack& stack) {
     }
   }
   if (!is_scaled) return stored;
-  least = std::min(least, bottom), most = std::max(most, top);  // of slices that are as stored
+  least = std::min(least, bottom), most = std::max(most, top);  // the slices' values are as stored
   return least >= -32768 && most <= 32767                ? Dtype::i16
          : least >= 0 && most <= 65535                   ? Dtype::u16
          : least >= -2147483648.0 && most < 2147483648.0 ? Dtype::i32

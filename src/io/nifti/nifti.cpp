@@ -289,7 +289,7 @@ class NiftiImage final : public ImageReader {
   std::string path_, pixels_path_;
   std::unique_ptr<InputFile> file_;
   bool is_gzip_ = false;
-  std::size_t begin_ = 0, bytes_ = 0;  // of the voxels
+  std::size_t begin_ = 0, bytes_ = 0;  // where the voxels are
   Samples samples_;
   int64_t samples_per_voxel_ = 1;
   Chosen chosen_;

@@ -33,7 +33,7 @@ std::pair<std::size_t, std::size_t> end_of_nrrd_header(const std::string& text) 
 
 struct NrrdHeader {
   std::map<std::string, std::string> fields;
-  std::vector<std::string> files;  // of "data file: LIST"
+  std::vector<std::string> files;  // "data file: LIST" names them
   uint64_t end = 0;
   std::string value(const char* name) const {  // "" for none
     const auto found = fields.find(name);

@@ -78,7 +78,7 @@ struct InputWants {
   int64_t channels = 0;  // 0: not known
   int64_t spatial_dims = 2;
   bool time_is_channel = false;               // as in the training's data set
-  std::vector<std::string> keys = {};         // of further columns, where the manifest has them
+  std::vector<std::string> keys = {};         // further columns, where the manifest has them
   std::vector<std::string> source_keys = {};  // data.source_keys of the training
   std::string split_column = {};              // data.split_column of the training
   config::Node split_map = {};                // data.split_map

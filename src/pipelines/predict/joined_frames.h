@@ -42,7 +42,7 @@ class JoinedFrames {
   const std::string image_, stem_, stamp_;
   const int64_t frames_;
   std::mutex mutex_;
-  std::map<int64_t, inference::ResultFiles> done_;  // by time point
+  std::map<int64_t, inference::ResultFiles> done_;  // the key is a time point
   int64_t failed_ = 0;
 };
 

@@ -86,7 +86,7 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!shares_rows_ && static_cast<int64_t>(i) % place.size != place.rank) continue;
     std::vector<data::Sample> scenes;
-    std::string content;  // of all scenes and frames
+    std::string content;  // a fingerprint that all scenes and frames share
     if (!attempt(inputs[i].id, Phase::reading, [&] {
           scenes = scenes_of(inputs[i], key, work_.parts());
           content = content_of(inputs[i], work_.target_key());
@@ -141,7 +141,7 @@ std::shared_ptr<JoinedFrames> PredictPipeline::joined_of(const Scene& scene, std
   const auto source = scene.sample.sources.find(work_.source_key());
   if (source == scene.sample.sources.end()) return nullptr;
   if (run_.options.frames == "apart") {
-    run_.record.remove_outdated(scene.stem, {});  // of a run that joined them
+    run_.record.remove_outdated(scene.stem, {});  // a run may have joined them
     return nullptr;
   }
   const std::string stem = run_.folder + "/" + scene.stem;
@@ -238,7 +238,7 @@ void PredictPipeline::compute(const std::vector<JobPointer>& jobs, Progress& pro
   if (jobs.size() > 1) {
     try {
       device::guarded([&] { compute_some(jobs); });
-    } catch (const std::exception& error) {  // of one of them, or all: each by itself tells
+    } catch (const std::exception& error) {  // each by itself tells which it is
       if (dynamic_cast<const IoError*>(&error) != nullptr) throw;
       log::debug("{} and {} more: {}; each is predicted by itself",
                  jobs[0]->id(),

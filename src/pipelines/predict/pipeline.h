@@ -41,7 +41,7 @@ class PredictPipeline {
   void read_all(const std::vector<data::Sample>& inputs);
   struct Scene {
     const data::Sample& sample;
-    std::string stem, content;   // of its results; of the input's files
+    std::string stem, content;   // as a job's
     std::vector<int64_t> order;  // the input, the scene
   };
   /// False: no more are wanted.
@@ -78,7 +78,7 @@ class PredictPipeline {
   std::deque<Queue<Rows>> rows_;            // computed, to be written, by a thread each
   std::mutex turns_;                        // guards all that follows
   int64_t turn_ = 0;                        // that is booked next
-  std::map<int64_t, JobPointer> finished_;  // by their turn
+  std::map<int64_t, JobPointer> finished_;  // the key is their turn
   /// Names and stamps of the images that are done, by their order; guarded by turns_.
   std::map<std::vector<int64_t>, std::array<std::string, 2>> done_;
 };

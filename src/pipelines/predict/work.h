@@ -20,8 +20,8 @@ namespace cytra::pipelines {
 struct PredictJob {
   virtual ~PredictJob() = default;
   data::Sample sample;
-  std::string path, stem, stamp;         // of the image; of its files, with the folder
-  std::string content;                   // of the image's files
+  std::string path, stem, stamp;         // the image's path; its results' names and fingerprint
+  std::string content;                   // a fingerprint of the image's files
   std::vector<int64_t> order;            // the input, its scene, its frame
   std::shared_ptr<JoinedFrames> joined;  // it is a frame of them; null: its files stay its own
   int64_t timepoint = 0;
@@ -124,7 +124,7 @@ class PredictWork {
  private:
   std::optional<PredictRun> run_;
   bool shares_rows_ = false;
-  std::optional<double> seconds_;  // of the first plan()
+  std::optional<double> seconds_;  // that the first plan() took
 };
 
 }  // namespace cytra::pipelines

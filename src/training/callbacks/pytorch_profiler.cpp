@@ -72,7 +72,7 @@ class OperationProfile final : public Profile {
 
   const OperationProfileOptions options_;
   int64_t files_ = 0;
-  perf::OperatorRows rows_;  // of all cycles
+  perf::OperatorRows rows_;  // all cycles together
   perf::OperatorProfiler profiler_;
   std::optional<at::RecordFunction> mark_;  // after profiler_: ends first
 };

@@ -48,7 +48,7 @@ class PhaseTimes final : public Profile, public perf::ScopeListener {
     for (const auto& [name, total] : rows) {
       if (total.calls == 0) continue;  // cut off by an error
       const double time = total.time;
-      constexpr std::size_t kWidth = 55;  // of a name, as in torch's tables
+      constexpr std::size_t kWidth = 55;  // a name's, as in torch's tables
       lines.push_back({name.size() <= kWidth ? name : name.substr(0, kWidth - 3) + "...",
                        fmt::format("{:.4g}", time / static_cast<double>(total.calls)),
                        std::to_string(total.calls),

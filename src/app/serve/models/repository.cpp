@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostFiles = 1000;  // of a model that is a folder, that are looked at
+constexpr int64_t kMostFiles = 1000;  // those of a folder that are looked at
 
 }  // namespace
 
@@ -55,7 +55,7 @@ Repository::~Repository() {
 
 void Repository::add(const std::string& name, std::vector<std::string> paths) {
   KnownModel model;
-  model.stamp = model.seen = stamp_of(paths);
+  model.stamp = model.seen_stamp = stamp_of(paths);
   model.model = std::make_shared<ServedModel>(name, config_, paths);
   model.paths = std::move(paths);
   model.name = name;
@@ -138,7 +138,7 @@ std::string Repository::load_now(const std::string& name, std::vector<std::strin
   }
   const std::lock_guard lock(mutex_);
   KnownModel& own = models_.at(name);
-  if (error.empty() || !is_other) own.stamp = own.seen = stamp;
+  if (error.empty() || !is_other) own.stamp = own.seen_stamp = stamp;
   own.reason = error;
   if (error.empty()) {
     own.paths = std::move(paths);
@@ -169,8 +169,8 @@ void Repository::look() {
     {
       const std::lock_guard lock(mutex_);
       KnownModel& own = models_.at(name);
-      is_new = stamp != own.stamp && stamp == own.seen && !stamp.empty();
-      own.seen = stamp;
+      is_new = stamp != own.stamp && stamp == own.seen_stamp && !stamp.empty();
+      own.seen_stamp = stamp;
     }
     if (is_new) load_now(name, {});
   }

@@ -44,7 +44,7 @@ class Repository {
     bool is_loaded = false;
     std::string reason;  // why the newest files do not answer; "": they do
   };
-  std::vector<ModelStatus> index() const;  // by name
+  std::vector<ModelStatus> index() const;  // sorted by name
 
   /// Called with the error, "" where there is none.
   using Done = std::function<void(const std::string& error)>;
@@ -58,7 +58,7 @@ class Repository {
   struct KnownModel {
     std::vector<std::string> paths;
     std::shared_ptr<ServedModel> model;  // null: unloaded
-    std::string stamp, seen;             // of its files: as loaded, at the last look
+    std::string stamp, seen_stamp;       // its files' as loaded, and at the last look
     std::string name, reason;
   };
   const KnownModel& known(const std::string& name) const;
