@@ -109,7 +109,7 @@ RequestFolders::Folder::~Folder() {
   fs::remove_all(path_, ignored);
   const std::lock_guard lock(folders_.mutex_);
   if (!starts_with(path_,
-                   folders_.folder_ + "/"))  // of a folder without a lock: the last one ends it
+                   folders_.folder_ + "/"))  // a folder without a lock: the last one ends it
     fs::remove(fs::path(path_).parent_path(), ignored);
   folders_.free_.push_back(number_);
 }
