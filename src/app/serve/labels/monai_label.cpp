@@ -141,7 +141,7 @@ HttpResponse label_info(const ServeState& state) {
   for (const auto& [name, model] : state.models->loaded()) {
     const Json own = label_values(*model);
     for (const auto& [label, value] : own.items())
-      if (std::ranges::find(labels, label) == labels.end()) labels.push_back(label);
+      if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
     const inference::WindowedModel& windowed = model->predictor().windowed();
     models[name] = {{"type", "segmentation"},
                     {"labels", own},
