@@ -216,6 +216,7 @@ const bool bmp_is_known = add_format("bmp", [](Format& bmp) {
   bmp.title = "BMP";
   bmp.rank = 80;
   bmp.endings = {".bmp"};
+  bmp.media_type = "image/bmp";
   bmp.probe = is_bmp;
   bmp.open = open_bmp;
   bmp.written_as = "png";

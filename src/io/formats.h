@@ -23,6 +23,8 @@ struct Format {
   std::vector<std::string> endings;
   bool are_folders = false;   // the names are those of folders
   bool are_archives = false;  // "FILE/NAME" is one of several images in a file
+  /// What HTTP calls a file that holds an image alone and is safe to take from strangers; "": none.
+  std::string media_type;
 
   /// Whether a file that begins with `head` (kHeadBytes at most; "" of a folder) is of the format.
   bool (*probe)(const std::string& head, const std::string& path) = nullptr;

@@ -228,6 +228,7 @@ const bool gif_is_known = add_format("gif", [](Format& gif) {
   gif.title = "GIF";
   gif.rank = 85;
   gif.endings = {".gif"};
+  gif.media_type = "image/gif";
   gif.probe = is_gif;
   gif.open = open_gif;
   gif.written_as = "png";

@@ -166,6 +166,7 @@ const bool dicom_is_known = add_format("dicom", [](Format& dicom) {
   dicom.title = "DICOM";
   dicom.rank = 0;
   dicom.endings = {".dcm"};
+  dicom.media_type = "application/dicom";
   dicom.probe = is_dicom;
   dicom.open = open_dicom;
   dicom.names_own_axes = true;

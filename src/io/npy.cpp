@@ -183,6 +183,7 @@ const bool npy_is_known = add_format("npy", [](Format& npy) {
   npy.title = "NumPy";
   npy.rank = 90;
   npy.endings = npy.written_endings = {".npy"};
+  npy.media_type = "application/x-npy";
   npy.probe = is_npy;
   npy.open = open_npy;
   npy.create = create_npy;

@@ -143,6 +143,7 @@ const bool jpeg_is_known = add_format("jpeg", [](Format& jpeg) {
   jpeg.title = "JPEG";
   jpeg.rank = 70;
   jpeg.endings = {".jpg", ".jpeg"};
+  jpeg.media_type = "image/jpeg";
   jpeg.probe = is_jpeg;
   jpeg.open = open_jpeg;
   jpeg.written_as = "png";

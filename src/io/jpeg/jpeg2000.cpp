@@ -213,6 +213,7 @@ const bool jpeg2000_is_known = add_format("jpeg2000", [](Format& jpeg2000) {
   jpeg2000.title = "JPEG 2000";
   jpeg2000.rank = 75;
   jpeg2000.endings = {".jp2", ".j2k"};
+  jpeg2000.media_type = "image/jp2";
   jpeg2000.probe = is_jpeg2000;
   jpeg2000.open = open_jpeg2000;
 });

@@ -268,6 +268,7 @@ const bool metaimage_is_known = add_format("metaimage", [](Format& meta) {
   meta.title = "MetaImage";
   meta.rank = 34;
   meta.endings = meta.written_endings = {".mha", ".mhd"};
+  meta.media_type = "application/x-metaimage";
   meta.probe = is_meta;
   meta.open = open_meta;
   meta.names_own_axes = true;

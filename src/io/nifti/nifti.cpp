@@ -316,6 +316,7 @@ const bool nifti_is_known = add_format("nifti", [](Format& nifti) {
   nifti.title = "NIfTI";
   nifti.rank = 30;
   nifti.endings = {".nii", ".nii.gz", ".hdr"};
+  nifti.media_type = "application/x-nifti";
   nifti.probe = is_nifti;
   nifti.open = open_nifti;
   nifti.names_own_axes = true;

@@ -405,6 +405,7 @@ const bool nrrd_is_known = add_format("nrrd", [](Format& nrrd) {
   nrrd.title = "NRRD";
   nrrd.rank = 32;
   nrrd.endings = nrrd.written_endings = {".nrrd", ".nhdr"};
+  nrrd.media_type = "application/x-nrrd";
   nrrd.probe = is_nrrd;
   nrrd.open = open_nrrd;
   nrrd.names_own_axes = true;

@@ -266,6 +266,7 @@ const bool png_is_known = add_format("png", [](Format& png) {
   png.title = "PNG";
   png.rank = 65;
   png.endings = png.written_endings = {".png"};
+  png.media_type = "image/png";
   png.probe = is_png;
   png.open = open_png;
   png.create = create_png;

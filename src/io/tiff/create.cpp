@@ -71,6 +71,7 @@ const bool tiff_is_known = add_format("ome_tiff", [](Format& tiff) {
     tiff.endings.push_back(".ome" + ending);
   }
   tiff.endings.insert(tiff.endings.end(), {".tf2", ".ome.tf2", ".lsm", ".stk"});
+  tiff.media_type = "image/tiff";
   tiff.probe = is_tiff;
   tiff.open = open_tiff_image;
   tiff.chooses_scene = true;

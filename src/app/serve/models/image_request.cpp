@@ -20,23 +20,18 @@
 
 namespace cytra::app {
 
-std::vector<ImageParameter> image_parameters(bool is_preview) {
-  std::vector<ImageParameter> all{
+std::vector<Parameter> image_parameters(std::vector<Parameter> own) {
+  const std::vector<Parameter> all{
       {"save", "form of the result: mask, probability, logits, labels, ..."},
       {"threshold", "threshold of a mask's probability, 0 to 1"},
       {"head", "of a model with several outputs, which one"},
-      {"output", "image, overlay, table (CSV), geojson or imagej_roi", false},
-      {"format", "of an image: auto, ome_tiff, nifti, nrrd, metaimage, png or npy", false},
       {"filename", "name of the image; its ending tells the format of the result"},
       {"scene", "of a file with several"},
       {"timepoint", "of a time lapse"},
       {"timeout", "seconds until the answer"},
-      {"plane", "of a stack; the middle one by default", true, false},
-      {"request_id", "made by the client, for GET /progress/{request_id} meanwhile"}};
-  std::erase_if(all, [&](const ImageParameter& own) {
-    return is_preview ? !own.is_of_preview : !own.is_of_predict;
-  });
-  return all;
+      kRequestId};
+  own.insert(own.begin(), all.begin(), all.end());
+  return own;
 }
 
 namespace {
@@ -45,35 +40,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kResultName = "/.result";  // safe_name() gives no client this one
 
-// Formats that one file holds alone and that are safe to take from strangers.
-const std::vector<std::string> kTakenFormats{"ome_tiff",
-                                             "png",
-                                             "jpeg",
-                                             "jpeg2000",
-                                             "bmp",
-                                             "gif",
-                                             "nifti",
-                                             "nrrd",
-                                             "metaimage",
-                                             "npy",
-                                             "dicom"};
-
-/// Media types, by the ending of a name; the last of a type is what files of it are called.
-const std::vector<std::pair<const char*, const char*>> kMediaTypes{
-    {".png", "image/png"},
-    {".ome.tif", "image/tiff"},
-    {".tif", "image/tiff"},
-    {".tiff", "image/tiff"},
-    {".jpg", "image/jpeg"},
-    {".jp2", "image/jp2"},
-    {".bmp", "image/bmp"},
-    {".gif", "image/gif"},
+/// Media types of files that are no image's, or not its alone, by the ending of a name.
+const std::vector<std::pair<const char*, const char*>> kOtherMediaTypes{
     {".nii.gz", "application/gzip"},
-    {".nii", "application/x-nifti"},
-    {".nrrd", "application/x-nrrd"},
-    {".mha", "application/x-metaimage"},
-    {".npy", "application/x-npy"},
-    {".dcm", "application/dicom"},
     {".csv", "text/csv"},
     {".geojson", "application/geo+json"},
     {".zip", "application/zip"}};
@@ -85,15 +54,31 @@ const io::Format* format_by_content(const std::string& content, const std::strin
   return nullptr;
 }
 
-/// The format that the client accepts, by media types; "auto" for any.
+/// The formats of results that are one file: "auto" and the names.
+std::vector<std::string> result_formats() {
+  std::vector<std::string> names = io::output_choices();
+  std::erase_if(names, [](const std::string& name) {
+    const io::Format* format = io::find_format(name);
+    return format != nullptr && format->are_folders;
+  });
+  return names;
+}
+
+/// The format that the client accepts, the first of the media types that it names; "auto" for any.
 std::string format_accepted(const std::string& accept) {
   if (accept.find("*/*") != std::string::npos) return "auto";
-  for (const auto& [ending, type] : kMediaTypes) {
-    const io::Format* format = io::format_of_name(std::string("a") + ending);
-    if (format != nullptr && format->create != nullptr && accept.find(type) != std::string::npos)
-      return format->name;
+  std::string name = "auto";
+  std::size_t first = accept.find("application/gzip");
+  if (first != std::string::npos) name = "nifti";
+  for (const io::Format& format : io::formats()) {
+    if (format.media_type.empty() || format.create == nullptr) continue;
+    const std::size_t at = accept.find(format.media_type);
+    if (at < first) {
+      first = at;
+      name = format.name;
+    }
   }
-  return "auto";
+  return name;
 }
 
 /// A parameter of the query that is a number. Throws: HttpError that names it.
@@ -131,8 +116,7 @@ std::string safe_name(const std::string& given) {
 const io::Format* write_image(const std::string& path, const std::string& content) {
   const std::string name = fs::path(path).filename().string();
   const io::Format* format = format_by_content(content, path);
-  if (format != nullptr &&
-      std::find(kTakenFormats.begin(), kTakenFormats.end(), format->name) == kTakenFormats.end())
+  if (format != nullptr && format->media_type.empty())
     throw HttpError(415, "{}: {} is not taken by the server", name, format->title);
   std::ofstream file(path, std::ios::binary);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
@@ -156,7 +140,10 @@ std::optional<int64_t> whole_number_in(const HttpHead& head, const std::string& 
 
 HttpResponse attachment(std::string content, const std::string& name) {
   HttpResponse response{200, std::move(content), "application/octet-stream"};
-  for (const auto& [ending, type] : kMediaTypes)
+  if (const io::Format* format = io::format_of_name(name);
+      format != nullptr && !format->media_type.empty())
+    response.type = format->media_type;
+  for (const auto& [ending, type] : kOtherMediaTypes)
     if (ends_with(name, ending)) response.type = type;
   response.headers.emplace_back("Content-Disposition",
                                 fmt::format("attachment; filename=\"{}\"", name));
@@ -166,9 +153,7 @@ HttpResponse attachment(std::string content, const std::string& name) {
 FileWork::FileWork(ImageFile file, RequestFolders& folders)
     : file_(std::move(file)), folder_(folders.take()) {
   expect_one_of("output", file_.output, {"image", "overlay", "table", "geojson", "imagej_roi"});
-  std::vector<std::string> formats = io::output_choices();
-  std::erase(formats, "ome_zarr");
-  expect_one_of("format", file_.format, formats);
+  expect_one_of("format", file_.format, result_formats());
 }
 
 std::shared_ptr<const inference::ModelInput> FileWork::read(const PreparedModel& model) {
@@ -233,7 +218,9 @@ void FileWork::take_file() {
       format_by_content(file_.content, folder_->path() + "/" + (name_.empty() ? "image" : name_));
   if (name_.empty()) {
     std::string ending = format == nullptr ? "" : format->endings.front();
-    for (const auto& [own, type] : kMediaTypes)
+    for (const io::Format& other : io::formats())
+      if (!file_.type.empty() && file_.type == other.media_type) ending = other.endings.front();
+    for (const auto& [own, type] : kOtherMediaTypes)
       if (file_.type == type) ending = own;
     name_ = "image" + ending;
   }
@@ -241,10 +228,15 @@ void FileWork::take_file() {
   write_image(path_, std::exchange(file_.content, {}));
 }
 
-ImageRequest image_request_of(HttpExchange& exchange, bool is_preview) {
+std::vector<Parameter> predict_parameters() {
+  return image_parameters({{"output", "image, overlay, table (CSV), geojson or imagej_roi"},
+                           {"format", "of an image: " + join(result_formats(), ", ")}});
+}
+
+ImageRequest image_request_of(HttpExchange& exchange, const std::vector<Parameter>& parameters) {
   const HttpHead& head = exchange.head;
   std::vector<std::string> known;
-  for (const ImageParameter& own : image_parameters(is_preview)) known.emplace_back(own.name);
+  for (const Parameter& own : parameters) known.emplace_back(own.name);
   for (const auto& [name, value] : head.query) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw HttpError(400, printable(name, 40) + ": unknown parameter." + suggestion(name, known));
@@ -282,7 +274,7 @@ ImageRequest image_request_of(HttpExchange& exchange, bool is_preview) {
 void predict_image(ServedModel& model,
                    const std::shared_ptr<HttpExchange>& exchange,
                    RequestFolders& folders) {
-  ImageRequest request = image_request_of(*exchange);
+  ImageRequest request = image_request_of(*exchange, predict_parameters());
   model.submit(
       request.asked, std::make_unique<FileWork>(std::move(request.file), folders), exchange);
 }

@@ -11,14 +11,16 @@
 
 namespace cytra::app {
 
-/// A parameter of a request for an image.
-struct ImageParameter {
-  const char *name, *help;
-  bool is_of_preview = true, is_of_predict = true;
+/// A parameter of a request, in its query.
+struct Parameter {
+  std::string name, help;
 };
-/// Returns what /predict or /preview takes, which makes pictures and no files; the last one is also
-/// a parameter of /infer.
-std::vector<ImageParameter> image_parameters(bool is_preview);
+inline const Parameter kRequestId{"request_id",
+                                  "made by the client, for GET /progress/{request_id} meanwhile"};
+/// Returns what any request with an image takes, and an endpoint's own parameters.
+std::vector<Parameter> image_parameters(std::vector<Parameter> own);
+/// Returns what /predict takes.
+std::vector<Parameter> predict_parameters();
 
 /// An image that came as a file, and what is asked of it.
 struct ImageFile {
@@ -36,7 +38,7 @@ struct ImageRequest {
   AskedResult asked;
 };
 /// Reads a request, whose body is taken. Throws: HttpError.
-ImageRequest image_request_of(HttpExchange& exchange, bool is_preview = false);
+ImageRequest image_request_of(HttpExchange& exchange, const std::vector<Parameter>& parameters);
 /// The work on a file; its answer is the file that `output` names, as `predict` writes it.
 class FileWork : public ImageWork {
  public:

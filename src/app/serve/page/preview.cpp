@@ -248,11 +248,15 @@ void ShownStacks::add(std::shared_ptr<const ShownStack> stack) {
   }
 }
 
+std::vector<Parameter> preview_parameters() {
+  return image_parameters({{"plane", "of a stack; the middle one by default"}});
+}
+
 void preview_image(ServedModel& model,
                    const std::shared_ptr<HttpExchange>& exchange,
                    RequestFolders& folders,
                    ShownStacks& stacks) {
-  ImageRequest request = image_request_of(*exchange, /*is_preview=*/true);
+  ImageRequest request = image_request_of(*exchange, preview_parameters());
   request.file.format = "auto";
   const int64_t plane = whole_number_in(exchange->head, "plane").value_or(-1);
   if (request.asked.form.empty() && has_probability(model, request.asked))

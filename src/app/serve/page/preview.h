@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "app/serve/http/json_body.h"
-#include "app/serve/http/request_folders.h"
-#include "app/serve/models/served_model.h"
+#include "app/serve/models/image_request.h"
 
 namespace cytra::app {
 
@@ -41,6 +40,8 @@ class ShownStacks {
   std::list<std::shared_ptr<const ShownStack>> stacks_;  // the last one first; guarded by mutex_
 };
 
+/// Returns what /preview takes, which makes pictures and no files.
+std::vector<Parameter> preview_parameters();
 /// Answers a request whose body is an image with multipart/form-data of three parts: `image`, a
 /// PNG of a plane, in grey or RGB from its 1st to its 99.8th percentile; `result`, a PNG of the
 /// same pixels; `about`, JSON. Its `kind` says what the pixels of `result` are: "probability",

@@ -1,5 +1,4 @@
 // Part of app/serve/routes/router.h: what the server tells of itself: figures, and its routes.
-#include "app/serve/models/image_request.h"
 #include "app/serve/routes/router.h"
 #include "base/prometheus_text.h"
 #include "base/strings.h"
@@ -89,16 +88,11 @@ HttpResponse Router::openapi() const {
     };
     for (const std::string& part : split(route.path, '/'))
       if (starts_with(part, "{")) add(part.substr(1, part.size() - 2), "path", "", true);
-    const bool is_preview = starts_with(route.path, "/preview");
-    if (is_preview || starts_with(route.path, "/predict")) {
-      for (const ImageParameter& own : image_parameters(is_preview))
-        add(own.name, "query", own.help, false);
+    for (const Parameter& own : route.parameters) add(own.name, "query", own.help, false);
+    if (route.takes_file) {
       const Json file{{"schema", {{"type", "string"}, {"format", "binary"}}}};
       operation["requestBody"] = {{"required", true},
                                   {"content", {{"application/octet-stream", file}}}};
-    } else if (route.path.find("/infer") != std::string::npos) {
-      const ImageParameter own = image_parameters(false).back();
-      add(own.name, "query", own.help, false);
     }
     if (!parameters.empty()) operation["parameters"] = parameters;
     operation["responses"] = {{"200", {{"description", "the answer"}}},

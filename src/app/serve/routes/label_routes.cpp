@@ -15,7 +15,8 @@ void Router::add_label_routes() {
        "MONAI Label: an image's labels",
        [this](const auto& exchange, const auto& arguments) {
          label_infer(state_, *state_.model(arguments[0]), exchange);
-       });
+       })
+      .parameters = {kRequestId};
   const Work datastore = [this](const auto& exchange, const auto&) {
     exchange->answer(label_datastore(state_, *exchange));
   };

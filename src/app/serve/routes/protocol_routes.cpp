@@ -59,7 +59,7 @@ void Router::add_protocol_routes() {
       model(own);
       return nothing;
     });
-    work("POST", path + "/infer", "Tensors come, tensors go", infer);
+    work("POST", path + "/infer", "Tensors come, tensors go", infer).parameters = {kRequestId};
   }
   tell("POST", "/v2/repository/index", "The models", [this](const auto&, const auto&) {
     Json list = Json::array();

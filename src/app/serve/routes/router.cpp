@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "app/serve/http/http_server.h"
-#include "app/serve/models/image_request.h"
 #include "app/serve/page/page.h"
 #include "app/serve/page/preview.h"
 #include "app/serve/page/trainings.h"
@@ -45,8 +44,17 @@ void Router::tell_anyone(const char* method, std::string path, const char* summa
   routes_.back().is_open = true;
 }
 
-void Router::work(const char* method, std::string path, const char* summary, Work own) {
-  routes_.push_back({method, std::move(path), summary, {}, std::move(own)});
+Route& Router::work(const char* method, std::string path, const char* summary, Work own) {
+  return routes_.emplace_back(Route{method, std::move(path), summary, {}, std::move(own)});
+}
+
+void Router::work_on_file(std::string path,
+                          const char* summary,
+                          const std::vector<Parameter>& parameters,
+                          const Work& own) {
+  Route& route = work("POST", std::move(path), summary, own);
+  route.parameters = parameters;
+  route.takes_file = true;
 }
 
 Router::Router(ServeState& state) : state_(state) {
@@ -79,13 +87,20 @@ Router::Router(ServeState& state) : state_(state) {
          const auto [done, total] = state_.progress.find(arguments[0]);
          return http_json({{"done", done}, {"total", total > 0 ? Json(total) : Json()}});
        });
-  work("POST", "/predict", "An image comes, its result goes; of a server with one model", predict);
-  work("POST", "/predict/{model}", "An image comes, its result goes", predict);
-  work("POST",
-       "/preview",
-       "An image comes, pictures of it and its result go; of a server with one model",
-       preview);
-  work("POST", "/preview/{model}", "An image comes, pictures of it and its result go", preview);
+  work_on_file("/predict",
+               "An image comes, its result goes; of a server with one model",
+               predict_parameters(),
+               predict);
+  work_on_file(
+      "/predict/{model}", "An image comes, its result goes", predict_parameters(), predict);
+  work_on_file("/preview",
+               "An image comes, pictures of it and its result go; of a server with one model",
+               preview_parameters(),
+               preview);
+  work_on_file("/preview/{model}",
+               "An image comes, pictures of it and its result go",
+               preview_parameters(),
+               preview);
   add_page_routes();
   add_protocol_routes();
   add_label_routes();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/serve/models/image_request.h"
 #include "app/serve/state.h"
 
 namespace cytra::app {
@@ -26,7 +27,9 @@ struct Route {
   const char* summary;
   Tell tell;
   Work work;
-  bool is_open = false;  // needs no token
+  bool is_open = false;               // needs no token
+  std::vector<Parameter> parameters;  // of the query, which /openapi.json tells
+  bool takes_file = false;            // as the body
 };
 
 class Router final : public HttpHandler {
@@ -43,7 +46,11 @@ class Router final : public HttpHandler {
   void expect_ready() const;
   void tell(const char* method, std::string path, const char* summary, Tell own);
   void tell_anyone(const char* method, std::string path, const char* summary, Tell own);
-  void work(const char* method, std::string path, const char* summary, Work own);
+  Route& work(const char* method, std::string path, const char* summary, Work own);
+  void work_on_file(std::string path,
+                    const char* summary,
+                    const std::vector<Parameter>& parameters,
+                    const Work& own);
   void add_protocol_routes();
   void add_label_routes();
   void add_page_routes();
