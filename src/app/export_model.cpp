@@ -183,7 +183,7 @@ std::string torchscript_of(const inference::LoadedModel& model,
 
 /// The path without its extension: OUTPUT of OUTPUT.xml and OUTPUT.bin.
 std::string openvino_stem(const std::string& output) {
-  return ends_with(output, ".xml") ? output.substr(0, output.size() - 4) : output;
+  return output.ends_with(".xml") ? output.substr(0, output.size() - 4) : output;
 }
 
 /// Checks the output's path. Throws: ConfigError for what names no file ("", "models/",

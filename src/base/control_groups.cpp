@@ -38,7 +38,7 @@ int processors_of_affinity() {
 std::optional<int64_t> number_in_file(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (!starts_with(line, name)) continue;
+    if (!line.starts_with(name)) continue;
     const char* text = line.c_str() + name.size();
     char* end = nullptr;
     const int64_t number = std::strtoll(text, &end, 10);  // the largest for what is beyond it

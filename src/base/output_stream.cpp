@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 
 namespace cytra {
 namespace fs = std::filesystem;
@@ -44,7 +43,7 @@ int open_output_stream(const std::string& path) {
   }, status{};
   if (::lstat(path.c_str(), &named) != 0 || ::stat(path.c_str(), &status) != 0) return -1;
   if (S_ISLNK(named.st_mode)) {
-    if (folder_of(path) != "/dev" && !starts_with(folder_of(path), "/proc/"))
+    if (folder_of(path) != "/dev" && !folder_of(path).starts_with("/proc/"))
       return -1;  // put_in_place() refuses the path
     const int number = own_descriptor(path);
     const int copy = number < 0 ? -1 : ::fcntl(number, F_DUPFD_CLOEXEC, 3);

@@ -179,7 +179,7 @@ bool may_replace(const std::string& path) {
   if (!look_at(name, status) || (S_ISDIR(status.st_mode) && fs::is_empty(name, ignored)))
     return true;
   const std::string cache = cache_folder();
-  if (!cache.empty() && starts_with(path, cache + "/")) return true;
+  if (!cache.empty() && path.starts_with(cache + "/")) return true;
   if (S_ISREG(status.st_mode) && is_newest_state(name)) return true;
   OwnFiles& files = OwnFiles::instance();
   const std::lock_guard lock(files.mutex);
@@ -241,7 +241,7 @@ void put_in_place(const std::string& temporary, const std::string& path) {
     OwnFiles& files = OwnFiles::instance();
     const std::lock_guard lock(files.recording);
     for (auto& [folder, record] : files.records) {
-      if (!starts_with(name, folder + "/")) continue;
+      if (!name.starts_with(folder + "/")) continue;
       if (!record) record = std::make_unique<AppendFile>(record_of(folder));
       const WrittenFile written{bytes_at(temporary, status), status.st_mtime, ::geteuid()};
       record->append(fmt::format(

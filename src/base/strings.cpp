@@ -38,14 +38,6 @@ std::string in_small_letters(std::string text) {
   return text;
 }
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
-bool ends_with(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
-
 std::string printable(std::string_view text, std::size_t most) {
   std::string shown(text.substr(0, most));
   for (char& letter : shown) {

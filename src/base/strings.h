@@ -23,8 +23,6 @@ constexpr bool is_blank(char c) {
 constexpr bool is_control(char c) {
   return (c >= 0 && c < 0x20) || c == 0x7f;
 }
-bool starts_with(std::string_view text, std::string_view prefix);
-bool ends_with(std::string_view text, std::string_view suffix);
 /// Makes text from a file fit for a message: at most `most` bytes, control characters as "?".
 std::string printable(std::string_view text, std::size_t most = 100);
 /// The local time in strftime's `format`.

@@ -42,7 +42,7 @@ constexpr Line lines[] = {
 /// Unicode.
 std::string with_stored_name(const std::string& word) {
   constexpr const char* kKey = "data.path";
-  if (!starts_with(word, std::string(kKey) + "=")) return word;
+  if (!word.starts_with(std::string(kKey) + "=")) return word;
   try {
     const config::Override typed = config::parse_override(word);
     if (typed.values.size() != 1 || typed.values[0].kind != config::Kind::string) return word;
@@ -68,7 +68,7 @@ bool takes_value(const Program& program, const std::string& word) {
   }
   for (const Line& line : lines) {  // "-c, --cfg job|hydra|all"
     const std::vector<std::string> names = split(line.flag, ' ');
-    const bool has_value = !starts_with(names.back(), "-");
+    const bool has_value = !names.back().starts_with("-");
     for (const std::string& name : names) {
       if (word == name || word + "," == name) return has_value;
     }

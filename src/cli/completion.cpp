@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "cli/arguments.h"
 #include "config/keys.h"
 
@@ -170,7 +169,7 @@ std::vector<std::string> completions(const Program& program,
           if (prefix == "+" && !group.options.empty()) found.push_back(group.name + "=");
         }
         for (const auto& [group, option] : composition.choices) {
-          if (!starts_with(group, "hydra/") || starts_with(rest, "hydra/"))
+          if (!group.starts_with("hydra/") || rest.starts_with("hydra/"))
             found.push_back(group + "=");
         }
       }
@@ -178,7 +177,7 @@ std::vector<std::string> completions(const Program& program,
   }
   std::vector<std::string> result;
   for (const std::string& text : found) {
-    if (starts_with(prefix + text, word)) result.push_back(prefix + text);
+    if ((prefix + text).starts_with(word)) result.push_back(prefix + text);
   }
   std::ranges::sort(result);
   result.erase(std::unique(result.begin(), result.end()), result.end());

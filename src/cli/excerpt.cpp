@@ -46,7 +46,7 @@ std::string underlined(std::string line, std::size_t column, const std::string& 
 
 std::string excerpt(const std::string& error) {
   static const std::string prefix = "command line '";
-  if (starts_with(error, prefix)) {
+  if (error.starts_with(prefix)) {
     const std::size_t end = error.find("':", prefix.size());
     if (end == std::string::npos) return "";
     std::size_t at = end + 2;

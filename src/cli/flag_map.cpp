@@ -30,7 +30,7 @@ FlagMap::FlagMap(const std::string& flag,
   bool is_after = false, is_in_map = false;
   for (int i = 0; i < argc; ++i) {
     std::string word = argv[i];
-    if (starts_with(word, flag + "=")) {
+    if (word.starts_with(flag + "=")) {
       word.erase(0, flag.size() + 1);
       is_after = true;
     } else if (word == flag && i + 1 < argc) {

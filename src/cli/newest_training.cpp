@@ -21,8 +21,8 @@ std::vector<std::string> overrides_in(const fs::path& file) {
   std::vector<std::string> overrides;
   for (const config::Node& word : config::parse_yaml(read_file(file), file.string()).list) {
     const config::Override override = config::parse_override(word.as<std::string>());
-    if (!override.is_hydra() && !starts_with(override.key, "paths.") &&
-        !starts_with(override.key, "checkpoint."))
+    if (!override.is_hydra() && !override.key.starts_with("paths.") &&
+        !override.key.starts_with("checkpoint."))
       overrides.push_back(word.as<std::string>());
   }
   return overrides;
@@ -49,7 +49,7 @@ fs::path newest_file(const fs::path& folder, const std::function<bool(const fs::
 bool names_no_training(const std::vector<std::string>& overrides) {
   return std::ranges::none_of(overrides, [](const std::string& word) {
     const std::string key = config::parse_override(word).key;
-    return key == "experiment" || key == "data" || starts_with(key, "data.");
+    return key == "experiment" || key == "data" || key.starts_with("data.");
   });
 }
 

@@ -139,7 +139,7 @@ std::vector<std::string> config_folders(const Arguments& arguments) {
   const std::string here = std::filesystem::current_path(error).string() + "/";
   for (std::string& folder : folders) {  // this makes messages shorter
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-    if (starts_with(folder, here) && folder.size() > here.size()) folder.erase(0, here.size());
+    if (folder.starts_with(here) && folder.size() > here.size()) folder.erase(0, here.size());
   }
   for (const std::string& folder : folders) {
     if (!std::filesystem::is_directory(folder))

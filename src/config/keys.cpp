@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/strings.h"
 
 namespace cytra::config {
 
@@ -45,7 +44,7 @@ std::string nearest_key(const Node& root,
   for (const std::string& ending : {"." + key, "." + last}) {
     std::string best;
     for (const std::string& path : paths) {
-      if (ends_with(path, ending) && (best.empty() || path.size() < best.size())) best = path;
+      if (path.ends_with(ending) && (best.empty() || path.size() < best.size())) best = path;
     }
     if (!best.empty()) return best;
     if (const std::string whole = nearest(key, paths); !whole.empty()) return whole;

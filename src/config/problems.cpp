@@ -15,7 +15,7 @@ bool names_a_place_below(const std::string& message, const Node& place) {
   const std::size_t end = message.find(": " + place.path + ".");
   if (place.path.empty() || end == std::string::npos || end == 0) return false;
   const std::string origin = message.substr(0, end);
-  return starts_with(origin, "command line '") ||
+  return origin.starts_with("command line '") ||
          (origin.find(": ") == std::string::npos && origin.back() >= '0' && origin.back() <= '9');
 }
 
@@ -26,7 +26,7 @@ std::pair<const Node*, std::string> named_below(const Node& place, const std::st
   if (end == std::string::npos) return {nullptr, ""};
   const std::string path = message.substr(0, std::min(end, message.find('=')));
   const std::size_t dot = path.rfind('.');
-  const bool is_here = dot == std::string::npos || ends_with(place.path, path.substr(0, dot));
+  const bool is_here = dot == std::string::npos || place.path.ends_with(path.substr(0, dot));
   const Node* child = is_here ? place.find_direct(path.substr(dot + 1)) : nullptr;
   return {child, child == nullptr || child->path.empty() ? message : message.substr(end + 2)};
 }
@@ -38,7 +38,7 @@ void Problems::add(const Node& place, const std::string& message) {
     return add(*child, said);
   const std::string own_place = names_a_place_below(message, place) ? "" : place.where() + ": ";
   const std::string what =
-      starts_with(message, own_place) ? message.substr(own_place.size()) : message;
+      message.starts_with(own_place) ? message.substr(own_place.size()) : message;
   // One override may set several keys to the same wrong value: the last key counts, the path to it
   // does not.
   const std::string key = place.path.substr(place.path.rfind('.') + 1);

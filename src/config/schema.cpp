@@ -127,13 +127,13 @@ std::string with_article(const std::string& noun) {
 
 std::string bound_text(double value) {
   std::string text = real_text(value);
-  return ends_with(text, ".0") ? text.substr(0, text.size() - 2) : text;
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
 }
 
 std::string own_name(const std::string& target) {
   for (const char* module :
        {"torch.", "monai.", "cyto_dl.", "lightning.", "pytorch_lightning.", "cytra."}) {
-    if (starts_with(target, module)) return target.substr(target.rfind('.') + 1);
+    if (target.starts_with(module)) return target.substr(target.rfind('.') + 1);
   }
   return target;
 }

@@ -63,7 +63,7 @@ std::string advice(const Node& root,
                    const Origin& typed) {
   const std::string start = name + "=";
   const std::string value =
-      starts_with(*typed.file, start) ? typed.file->substr(start.size()) : "...";
+      typed.file->starts_with(start) ? typed.file->substr(start.size()) : "...";
   std::vector<std::string> places;
   for (const auto& [key, child] : root.map) {
     if (read.count(key) > 0 && key != "hydra") add_places(child, key, name, places);

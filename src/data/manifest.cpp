@@ -24,7 +24,7 @@ constexpr int64_t kMostImages = 1000000;  // of one row
 /// The number in a cell: 3 for "3", "3.0" (as pandas writes a column with gaps) and bioio's
 /// "Image:3"; -1 for others.
 int64_t whole_number(std::string text) {
-  if (starts_with(text, "Image:")) text.erase(0, 6);
+  if (text.starts_with("Image:")) text.erase(0, 6);
   if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos) return -1;
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);

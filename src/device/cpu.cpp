@@ -19,7 +19,7 @@ namespace {
 std::string line_of(const char* path, const char* name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (starts_with(line, name)) return trim(line.substr(line.find(':') + 1));
+    if (line.starts_with(name)) return trim(line.substr(line.find(':') + 1));
   }
   return "";
 }

@@ -47,8 +47,8 @@ bool is_out_of_memory(const std::exception& error) {
   const std::string what = error.what();
   // oneDNN's message has no more detail; that of a descriptor says that there is no such operation.
   return has_one_of(what, kMemorySigns) ||
-         (starts_with(what, "could not create a primitive") &&
-          !starts_with(what, "could not create a primitive descriptor"));
+         (what.starts_with("could not create a primitive") &&
+          !what.starts_with("could not create a primitive descriptor"));
 }
 
 void throw_device_error(const std::string& what) {

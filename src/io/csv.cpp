@@ -28,14 +28,14 @@ constexpr std::size_t kMostColumns = 10'000, kMostCells = 20'000'000;
 class TableParser {
  public:
   TableParser(const std::string& path, std::string_view text) : path_(path), text_(text) {
-    const bool says = starts_with(text_, "sep=") && text_.size() > 4 &&
+    const bool says = text_.starts_with("sep=") && text_.size() > 4 &&
                       kSeparators.find(text_[4]) != std::string_view::npos;
     if (says) {  // Excel's first line
       separator_ = text_[4];
       at_ = 5;
       end_line();
     } else {
-      find_separator(ends_with(path, ".tsv"));
+      find_separator(path.ends_with(".tsv"));
     }
   }
 
@@ -153,9 +153,9 @@ void check_header(const TableParser& parser, const std::vector<std::string>& col
 /// any.
 std::string text_of_table(const std::string& path) {
   std::string text = read_input(path, kMostBytes);
-  if (starts_with(text, "\xFF\xFE") || starts_with(text, "\xFE\xFF")) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
     text = from_utf16(text);
-  } else if (starts_with(text, "\xEF\xBB\xBF")) {
+  } else if (text.starts_with("\xEF\xBB\xBF")) {
     text.erase(0, 3);
   }
   if (text.find('\0') != std::string::npos) {
@@ -203,7 +203,7 @@ void write_table(const std::string& path,
                  const std::vector<std::string>& columns,
                  const std::vector<std::vector<std::string>>& rows) {
   constexpr std::size_t kFlush = std::size_t{1} << 20;
-  const char separator = ends_with(path, ".tsv") ? '\t' : ',';
+  const char separator = path.ends_with(".tsv") ? '\t' : ',';
   AtomicFile file(path);
   std::string out;
   append_row(columns, separator, out);

@@ -21,7 +21,7 @@ std::vector<Format>& known_formats() {
 std::string ending_in(const Format& format, const std::string& name) {
   std::string longest;
   for (const std::string& ending : format.endings) {
-    if (name.size() > ending.size() && ends_with(name, ending) && ending.size() > longest.size())
+    if (name.size() > ending.size() && name.ends_with(ending) && ending.size() > longest.size())
       longest = ending;
   }
   return longest;

@@ -97,7 +97,7 @@ void leave_out_parts(const std::string& folder, std::vector<std::string>& images
 }  // namespace
 
 bool is_hidden(const std::string& name) {
-  if (starts_with(name, ".")) return true;
+  if (name.starts_with(".")) return true;
   for (const char* left :
        {"__MACOSX", "Thumbs.db", "thumbs.db", "desktop.ini", "$RECYCLE.BIN", "@eaDir"}) {
     if (name == left) return true;

@@ -90,7 +90,7 @@ std::string read_input(const std::string& path, uint64_t most) {
 std::string read_text_input(const std::string& path, uint64_t most) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   std::string text = read_input(path, most);
-  if (starts_with(text, kMark)) text.erase(0, kMark.size());
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
   return text;
 }
 

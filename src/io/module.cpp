@@ -96,7 +96,7 @@ bool is_dicom(const std::string& head, const std::string& path) {
   const auto has_magic = [](const std::string& bytes, const std::string& name) {
     // Slides may be TIFF at the same time; other files have only a TIFF's first bytes.
     const bool is_tiff_too =
-        is_tiff(bytes, name) && (ends_with(name, ".tif") || ends_with(name, ".tiff"));
+        is_tiff(bytes, name) && (name.ends_with(".tif") || name.ends_with(".tiff"));
     const bool is_plain = bytes.size() > 132 && bytes.compare(128, 4, "DICM") == 0;
     return (is_plain && !is_tiff_too) || begins_with_elements(bytes) != DicomElements::none;
   };
@@ -147,7 +147,7 @@ bool is_hdf5(const std::string& head, const std::string& path) {
   if (head.compare(0, 8, kMagic) == 0 || (head.size() >= 520 && head.compare(512, 8, kMagic) == 0))
     return true;
   const std::string file = file_of(path);
-  if (head.size() < kHeadBytes || (!ends_with(file, ".h5") && !ends_with(file, ".hdf5")))
+  if (head.size() < kHeadBytes || (!file.ends_with(".h5") && !file.ends_with(".hdf5")))
     return false;
   const InputFile input(file);
   for (uint64_t at = 1024; at + 8 <= input.bytes(); at *= 2) {

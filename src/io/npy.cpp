@@ -99,7 +99,7 @@ struct NpyHeader {
     file.read_at(begin, header.data(), length);
     bytes = begin + length;
     type = type_of(path, value_of(path, header, "descr"));
-    is_fortran = starts_with(value_of(path, header, "fortran_order"), "True");
+    is_fortran = value_of(path, header, "fortran_order").starts_with("True");
     shape = shape_of(path, value_of(path, header, "shape"));
   }
 };

@@ -56,7 +56,7 @@ bool is_image_path(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     // A folder that a writer has not finished is no image yet.
     return probe("", path) != nullptr &&
-           !(starts_with(name, ".") && name.find(".tmp.") != std::string::npos);
+           !(name.starts_with(".") && name.find(".tmp.") != std::string::npos);
   }
   const Format* format = format_of_name(name);
   return format != nullptr && !format->are_folders;

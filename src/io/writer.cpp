@@ -89,7 +89,7 @@ std::unique_ptr<ImageWriter> create_image(const std::string& path,
   for (const Format& format : formats()) {
     for (const std::string& ending : format.written_endings) {
       endings.insert(ending);
-      if (name.size() <= ending.size() || !ends_with(name, ending)) continue;
+      if (name.size() <= ending.size() || !name.ends_with(ending)) continue;
       auto writer = format.create(path, info, options);
       warn_of_lost_place(format, info.geometry);
       return writer;

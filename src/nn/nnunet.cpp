@@ -61,7 +61,7 @@ void add_second_names(Weights& weights, bool has_dropout) {
   weights.merge(more);
   Weights again;
   for (const auto& [name, tensor] : weights) {
-    if (starts_with(name, "encoder.")) again["decoder." + name] = tensor;
+    if (name.starts_with("encoder.")) again["decoder." + name] = tensor;
   }
   weights.merge(again);
 }

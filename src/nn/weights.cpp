@@ -20,7 +20,7 @@ namespace {
 /// Whether the files of other libraries hold this tensor under another name, too: MONAI's DynUNet
 /// and nnU-Net's networks register some blocks twice.
 bool is_second_name(const std::string& name) {
-  return starts_with(name, "skip_layers.") || starts_with(name, "decoder.encoder.") ||
+  return name.starts_with("skip_layers.") || name.starts_with("decoder.encoder.") ||
          name.find(".all_modules.") != std::string::npos;
 }
 
@@ -94,7 +94,7 @@ void load_state(torch::nn::Module& module,
     }
   }
   for (const auto& [name, view] : tensors) {
-    if (!starts_with(name, prefix)) continue;
+    if (!name.starts_with(prefix)) continue;
     const std::string own = name.substr(prefix.size());
     if (state.count(own) == 0 && !is_second_name(own) && !is_of_graph(own))
       unexpected.push_back(printable(own));
@@ -132,7 +132,7 @@ io::TensorViews fit_names(const torch::nn::Module& module,
     const std::string &first = state.begin()->first, &last = state.rbegin()->first;
     for (std::size_t end = first.find('.'); end != std::string::npos;
          end = first.find('.', end + 1))
-      if (starts_with(last, first.substr(0, end + 1))) fronts.push_back(first.substr(0, end + 1));
+      if (last.starts_with(first.substr(0, end + 1))) fronts.push_back(first.substr(0, end + 1));
   }
   using Change = std::pair<std::string, std::string>;  // taken off, put on
   std::map<Change, int64_t> fitting;
@@ -166,7 +166,7 @@ io::TensorViews fit_names(const torch::nn::Module& module,
             on.empty() ? "" : fmt::format(" with '{}' in front", on));
   io::TensorViews fitted;
   for (const auto& [name, view] : tensors) {
-    if (starts_with(name, off)) fitted[on + name.substr(off.size())] = view;
+    if (name.starts_with(off)) fitted[on + name.substr(off.size())] = view;
   }
   return fitted;
 }

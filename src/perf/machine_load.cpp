@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/strings.h"
 
 namespace cytra::perf {
 namespace {
@@ -45,7 +44,7 @@ MachineLoad::Ticks MachineLoad::read() const {
   std::ifstream file(root_ + "/proc/stat");
   Ticks ticks;
   for (std::string line; std::getline(file, line);) {
-    if (!starts_with(line, "cpu") || line.size() < 4 || line[3] == ' ') continue;  // of all of them
+    if (!line.starts_with("cpu") || line.size() < 4 || line[3] == ' ') continue;  // of all of them
     std::istringstream numbers(line.substr(3));
     std::size_t processor = 0;
     double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft_irq = 0, steal = 0;

@@ -120,7 +120,7 @@ void add_rows(const std::vector<kineto::KinetoEvent>& recorded, OperatorRows& ro
     if (name == kMemory)
       (one.deviceType() == c10::kCPU ? cpu_memory : cuda_memory).add(one.startNs(), one.nBytes());
     if (is_left_out(name) || one.isHiddenEvent()) continue;
-    if (starts_with(name, "ProfilerStep#")) name = "ProfilerStep*";
+    if (name.starts_with("ProfilerStep#")) name = "ProfilerStep*";
     const uint64_t by = one.linkedCorrelationId();
     if (one.deviceType() != c10::kCPU) {
       if (one.activityType() == kGpuAnnotation) continue;

@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 
 namespace cytra::perf {
 namespace {
@@ -103,14 +102,14 @@ Code code_at(const void* address) {
   const std::string_view path = info.dli_fname;
   const std::string_view library = path.substr(path.rfind('/') + 1);
   Code code;
-  code.is_torch = starts_with(library, "libtorch") || starts_with(library, "libc10");
+  code.is_torch = library.starts_with("libtorch") || library.starts_with("libc10");
   code.place =
       fmt::format("{}+{:#x}",
                   library,
                   static_cast<const char*>(address) - static_cast<const char*>(info.dli_fbase));
   if (info.dli_sname == nullptr) return code;
   for (const char* space : {"_ZN2at", "_ZNK2at", "_ZN3c10", "_ZNK3c10", "_ZN5torch", "_ZNK5torch"})
-    code.is_inline = code.is_inline || starts_with(info.dli_sname, space);
+    code.is_inline = code.is_inline || std::string_view(info.dli_sname).starts_with(space);
   code.name = function_name(info.dli_sname);
   return code;
 }
@@ -151,8 +150,8 @@ struct TransferWatch::Event {
 namespace {
 
 bool is_in_backward() {
-  return std::ranges::any_of(frames,
-                             [](const Frame& frame) { return starts_with(frame.name, kEngine); });
+  return std::ranges::any_of(
+      frames, [](const Frame& frame) { return std::string_view(frame.name).starts_with(kEngine); });
 }
 
 /// Whether the tensor is a plain number of the code, which torch wraps.
@@ -292,10 +291,10 @@ void TransferWatch::add(const Event& event) {
   for (const Frame& frame : frames) {
     const std::string_view name = frame.name;
     if (!frame.is_scope) {
-      place.operation = name.substr(starts_with(name, kEngine) ? kEngine.size() : 0);
+      place.operation = name.substr(name.starts_with(kEngine) ? kEngine.size() : 0);
       break;
     }
-    if (place.phase.empty() && !starts_with(name, "ProfilerStep#")) place.phase = name;
+    if (place.phase.empty() && !name.starts_with("ProfilerStep#")) place.phase = name;
   }
   // A GPU's backward pass has a thread of its own, without the scopes of the one that waits for it.
   if (place.phase.empty()) place.phase = is_in_backward() ? "backward" : "other";

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/strings.h"
 #include "report/line_chart.h"
 
 namespace cytra::report {
@@ -63,10 +62,10 @@ void Curve::add(double x, double y) {
 }
 
 int colour_of(std::string_view name, int place) {
-  if (starts_with(name, "train/") && ends_with(name, "_step")) return 5;  // behind the epochs' mean
+  if (name.starts_with("train/") && name.ends_with("_step")) return 5;  // behind the epochs' mean
   constexpr const char* kStages[] = {"train/", "val/", "test/"};
   for (int i = 0; i < 3; ++i) {
-    if (starts_with(name, kStages[i])) return i;
+    if (name.starts_with(kStages[i])) return i;
   }
   return place % 6;
 }

@@ -34,7 +34,7 @@ std::string without_class(const std::string& metric, const std::vector<std::stri
   const std::size_t numbered = base.find("_class_");
   if (numbered != std::string::npos) return base.substr(0, numbered) + head;
   for (const std::string& name : classes) {
-    if (ends_with(base, "_" + name)) return base.substr(0, base.size() - name.size() - 1) + head;
+    if (base.ends_with("_" + name)) return base.substr(0, base.size() - name.size() - 1) + head;
   }
   return metric;
 }
@@ -42,18 +42,18 @@ std::string without_class(const std::string& metric, const std::vector<std::stri
 /// The plot that a metric belongs to: "loss" for train/loss_step and val/loss, "dice" for
 /// val/dice_class_1.
 std::string topic_of(const std::string& name, const std::vector<std::string>& classes) {
-  if (ends_with(name, "_time")) return "seconds per batch";
+  if (name.ends_with("_time")) return "seconds per batch";
   std::string topic = name;
   for (const char* stage : {"train/", "val/", "test/"}) {
-    if (starts_with(topic, stage))
+    if (topic.starts_with(stage))
       topic = without_class(topic.substr(std::string_view(stage).size()), classes);
   }
   for (const std::string_view ending : {"_step", "_epoch"}) {
-    if (ends_with(topic, ending)) topic.resize(topic.size() - ending.size());
+    if (topic.ends_with(ending)) topic.resize(topic.size() - ending.size());
   }
-  const bool is_other = ends_with(topic, "-momentum") || ends_with(topic, "-weight_decay");
-  if (topic == "lr" || (starts_with(topic, "lr-") && !is_other)) return "learning rate";
-  if (starts_with(topic, "grad_2.0_norm")) return "norms of gradients";
+  const bool is_other = topic.ends_with("-momentum") || topic.ends_with("-weight_decay");
+  if (topic == "lr" || (topic.starts_with("lr-") && !is_other)) return "learning rate";
+  if (topic.starts_with("grad_2.0_norm")) return "norms of gradients";
   return topic;
 }
 
@@ -100,11 +100,11 @@ std::string RunPage::html(const std::map<std::string, double>& results) const {
 std::string RunPage::tiles(const std::map<std::string, double>& results) const {
   std::string html = "<div class=tiles>\n";
   for (const auto& [name, value] : results) {
-    if (starts_with(name, "best/")) html += tile("best " + name.substr(5), number_text(value));
+    if (name.starts_with("best/")) html += tile("best " + name.substr(5), number_text(value));
   }
   for (const auto& [name, curve] : curves) {
-    if (starts_with(name, "val/")) html += tile("last " + name, number_text(curve.last()));
-    if (starts_with(name, "test/")) html += tile(name, number_text(curve.last()));
+    if (name.starts_with("val/")) html += tile("last " + name, number_text(curve.last()));
+    if (name.starts_with("test/")) html += tile(name, number_text(curve.last()));
   }
   html += tile("epochs", std::to_string(epoch));
   html += tile("steps", std::to_string(step));

@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/run_lock.h"
-#include "base/strings.h"
 #include "config/json.h"
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"
@@ -30,7 +29,7 @@ std::vector<fs::path> folders_of(const std::string& output_dir) {
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
     const std::string name = entry.path().filename().string();
-    const std::string rest = starts_with(name, own) ? name.substr(own.size()) : "?";
+    const std::string rest = name.starts_with(own) ? name.substr(own.size()) : "?";
     const bool is_numbered =
         rest.size() > 1 && rest[0] == '-' &&
         std::all_of(rest.begin() + 1, rest.end(), [](unsigned char c) { return std::isdigit(c); });

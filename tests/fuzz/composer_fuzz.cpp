@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   int files = 0;
   for (const std::string& line :
        split(std::string(reinterpret_cast<const char*>(data), size), '\n')) {
-    if (starts_with(line, "@@ ") && ++files <= 12) {
+    if (line.starts_with("@@ ") && ++files <= 12) {
       end_file();
       name = line.substr(3);
     } else if (name.empty()) {

@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/strings.h"
-
 namespace cytra::test {
 namespace {
 
@@ -33,7 +31,7 @@ Watch& watch() {
 
 bool is_watched(const std::string& path) {
   const std::string& folder = watch().folder;
-  return !folder.empty() && (path == folder || starts_with(path, folder + "/"));
+  return !folder.empty() && (path == folder || path.starts_with(folder + "/"));
 }
 std::string name_of(const std::string& path) {
   return path == watch().folder ? "" : path.substr(watch().folder.size() + 1);

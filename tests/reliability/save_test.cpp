@@ -19,7 +19,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "config/node.h"
 #include "io/safetensors.h"
 #include "tests/reliability/faults.h"
@@ -121,7 +120,7 @@ TEST(Save, SurvivesAFailureOfEverySystemCall) {
       const std::string error = save_with(saves, fault, at);
       if (!error.empty()) {
         ++errors;
-        EXPECT_TRUE(starts_with(error, saves.folder())) << error;
+        EXPECT_TRUE(error.starts_with(saves.folder())) << error;
         EXPECT_NE(error.find(": " + text + "; "), std::string::npos) << error;
         EXPECT_NE(error.find("paths.output_dir="), std::string::npos) << error;
       }

@@ -25,10 +25,6 @@ inline at::Tensor pattern(at::IntArrayRef shape, uint64_t seed) {
   return values;
 }
 
-inline bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 /// Gives all parameters and float buffers the values of network_golden.py's fill().
 inline void fill(const std::map<std::string, at::Tensor>& state) {
   const at::NoGradGuard no_grad;
@@ -36,15 +32,15 @@ inline void fill(const std::map<std::string, at::Tensor>& state) {
   for (const auto& [name, tensor] : state) {
     at::Tensor p = pattern(tensor.sizes(), seed++);
     if (!tensor.is_floating_point()) continue;
-    if (ends_with(name, "running_mean")) {
+    if (name.ends_with("running_mean")) {
       p = 0.1 * p;
-    } else if (ends_with(name, "running_var")) {
+    } else if (name.ends_with("running_var")) {
       p = 1 + 0.5 * p.abs();
     } else if (tensor.dim() >= 2) {
       p = p * std::sqrt(3.0 * static_cast<double>(tensor.size(0)) /
                         static_cast<double>(tensor.numel()));
     } else {
-      p = ends_with(name, "weight") ? 1 + 0.2 * p : 0.1 * p;
+      p = name.ends_with("weight") ? 1 + 0.2 * p : 0.1 * p;
     }
     at::Tensor(tensor).copy_(p);
   }

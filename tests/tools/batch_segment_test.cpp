@@ -40,7 +40,7 @@ class BatchSegment : public ::testing::Test {
   }
   static std::string value_of(const std::string& text, const std::string& key) {
     for (const std::string& line : split(text, '\n')) {
-      if (starts_with(line, key + ": ")) return line.substr(key.size() + 2);
+      if (line.starts_with(key + ": ")) return line.substr(key.size() + 2);
     }
     return "";
   }
@@ -87,7 +87,7 @@ TEST_F(BatchSegment, GoesOnBehindAKill) {
     EXPECT_EQ(read_file(at("killed/objects.csv")), read_file(at("whole/objects.csv"))) << there;
     EXPECT_EQ(read_file(at("killed/instances.json")), read_file(at("whole/instances.json")));
     for (const auto& entry : fs::directory_iterator(at("killed/masks")))
-      EXPECT_FALSE(starts_with(entry.path().filename().string(), ".")) << entry.path();
+      EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
   }
   const Outcome again = shell(command("killed", "--resume"));
   EXPECT_NE(again.err.find("12 of them before"), std::string::npos) << again.err;

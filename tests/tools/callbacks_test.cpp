@@ -141,7 +141,7 @@ TEST_F(Callbacks, FindsALearningRate) {
   const std::vector<std::string> rows = split(read_file(dir_ / "run/lr_find.csv"), '\n');
   ASSERT_GE(rows.size(), 15U);
   EXPECT_EQ(rows[0], "lr,loss,smoothed_loss");
-  EXPECT_TRUE(starts_with(rows[1], "1e-08,")) << rows[1];
+  EXPECT_TRUE(rows[1].starts_with("1e-08,")) << rows[1];
   // Neither of the first ten points nor the last; three digits are printed.
   EXPECT_GE(lr, 0.99 * std::stod(rows[11])) << rows[11];
   EXPECT_LT(lr, 1.01 * std::stod(rows[rows.size() - 2]));

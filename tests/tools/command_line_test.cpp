@@ -41,9 +41,9 @@ TEST(CommandLine, AProgramAloneShowsItsCommonestLines) {
     EXPECT_EQ(outcome.out, "");
     const std::vector<std::string> lines = split(trim(outcome.err), '\n');
     ASSERT_EQ(lines.size(), 6U) << outcome.err;
-    EXPECT_TRUE(starts_with(lines[0], std::string(program) + " - ")) << lines[0];
+    EXPECT_TRUE(lines[0].starts_with(std::string(program) + " - ")) << lines[0];
     for (const int line : {2, 3})
-      EXPECT_TRUE(starts_with(lines[line], std::string("  ") + program + " ")) << lines[line];
+      EXPECT_TRUE(lines[line].starts_with(std::string("  ") + program + " ")) << lines[line];
     EXPECT_NE(lines[5].find("--help"), std::string::npos);
   }
 }

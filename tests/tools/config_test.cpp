@@ -42,7 +42,7 @@ class ConfigTools : public ::testing::Test {
   }
   static std::string field(const std::string& text, const std::string& key) {
     for (const std::string& line : split(text, '\n')) {
-      if (starts_with(line, key + ": ")) return line.substr(key.size() + 2);
+      if (line.starts_with(key + ": ")) return line.substr(key.size() + 2);
     }
     return "";
   }

@@ -54,7 +54,7 @@ class Ddp : public ::testing::Test {
   }
   static std::string value_of(const std::string& text, const std::string& key) {
     for (const std::string& line : split(text, '\n')) {
-      if (starts_with(line, key + ": ")) return line.substr(key.size() + 2);
+      if (line.starts_with(key + ": ")) return line.substr(key.size() + 2);
     }
     return "";
   }
@@ -74,7 +74,7 @@ double difference(const std::string& one, const std::string& other) {
   const io::SafetensorsFile a(one), b(other);
   double largest = NAN;
   for (const auto& [name, tensor] : a.tensors()) {
-    if (!starts_with(name, "model.") || tensor.dtype != "F64") continue;
+    if (!name.starts_with("model.") || tensor.dtype != "F64") continue;
     const auto* x = static_cast<const double*>(tensor.data);
     const auto* y = static_cast<const double*>(b.tensors().at(name).data);
     for (std::size_t i = 0; i < tensor.bytes / sizeof(double); ++i)

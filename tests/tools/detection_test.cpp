@@ -243,7 +243,7 @@ TEST_F(DetectionPrograms, SeveralProcessesMeasureAsOne) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::map<std::string, double> values;
     for (const std::string& line : split(outcome.out, '\n')) {
-      if (starts_with(line, "val/"))
+      if (line.starts_with("val/"))
         values[line.substr(0, line.find(':'))] = std::stod(line.substr(line.find(':') + 2));
     }
     return values;

@@ -31,21 +31,21 @@ std::vector<Mistake> read_mistakes(const std::string& text) {
   bool in_file = false;
   for (const std::string& line : split(text, '\n')) {
     const bool ended = !mistakes.empty() && !mistakes.back().arguments.empty();
-    if (starts_with(line, "# ") && (mistakes.empty() || ended)) {
+    if (line.starts_with("# ") && (mistakes.empty() || ended)) {
       mistakes.emplace_back();
       in_file = false;
     }
     if (mistakes.empty() || line.empty()) continue;
     Mistake& mistake = mistakes.back();
-    if (ended && starts_with(line, "> ")) {
+    if (ended && line.starts_with("> ")) {
       mistake.expected += line.substr(2) + "\n";
       continue;
     }
     mistake.lines += line + "\n";
-    if (starts_with(line, "@@ ")) {
+    if (line.starts_with("@@ ")) {
       mistake.files.emplace_back(line.substr(3), "");
       in_file = true;
-    } else if (starts_with(line, "$ ")) {
+    } else if (line.starts_with("$ ")) {
       mistake.arguments = line.substr(2);
     } else if (in_file) {
       mistake.files.back().second += line + "\n";

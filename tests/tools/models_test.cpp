@@ -19,7 +19,7 @@ const std::string kGolden = CYTRA_SOURCE_DIR "/tests/golden/models/";
 
 std::string value_in(const std::string& text, const std::string& key) {
   for (const std::string& line : split(text, '\n')) {
-    if (starts_with(line, key + ": ")) return line.substr(key.size() + 2);
+    if (line.starts_with(key + ": ")) return line.substr(key.size() + 2);
   }
   return "";
 }

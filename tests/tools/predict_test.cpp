@@ -47,7 +47,7 @@ class Predict : public ::testing::Test {
   static std::vector<std::string> values_of(const std::string& text, const std::string& key) {
     std::vector<std::string> values;
     for (const std::string& line : split(text, '\n')) {
-      if (starts_with(line, key + ": ")) values.push_back(line.substr(key.size() + 2));
+      if (line.starts_with(key + ": ")) values.push_back(line.substr(key.size() + 2));
     }
     return values;
   }

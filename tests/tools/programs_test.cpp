@@ -44,7 +44,7 @@ class Programs : public ::testing::Test {
   }
   static std::string value_of(const std::string& text, const std::string& key) {
     for (const std::string& line : split(text, '\n')) {
-      if (starts_with(line, key + ": ")) return line.substr(key.size() + 2);
+      if (line.starts_with(key + ": ")) return line.substr(key.size() + 2);
     }
     return "";
   }
@@ -259,7 +259,7 @@ TEST_F(Programs, StartWithoutTorch) {
     EXPECT_EQ(help.err.find("libtorch"), std::string::npos) << program << " loads torch for --help";
     EXPECT_NE(help.out.find("Config groups"), std::string::npos);
     const Outcome version = shell(std::string("\"$BIN/") + program + "\" --version");
-    EXPECT_TRUE(starts_with(version.out, program));
+    EXPECT_TRUE(version.out.starts_with(program));
   }
   const Outcome composed =
       shell("LD_DEBUG=libs \"$BIN/train\" experiment=im2im/segmentation data.path=x --cfg job");
@@ -412,7 +412,7 @@ TEST_F(Programs, TwentyStartsAtOnceGetTheirOwnFolders) {
             " & done; wait");
   std::set<std::string> folders;
   for (const std::string& line : split(outcome.out, '\n')) {
-    if (starts_with(line, "output_dir: ")) folders.insert(line);
+    if (line.starts_with("output_dir: ")) folders.insert(line);
   }
   EXPECT_EQ(folders.size(), 20U) << outcome.err;
 }

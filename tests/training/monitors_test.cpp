@@ -44,7 +44,7 @@ TEST(LearningRateMonitor, NamesRatesAsLightningDoes) {
     tiny.fit();
     training::Metrics found;
     for (const auto& [name, value] : tiny.state().metrics) {
-      if (starts_with(name, "lr-")) found[name] = value;
+      if (name.starts_with("lr-")) found[name] = value;
     }
     const auto expected = one.at("rates").get<training::Metrics>();
     ASSERT_EQ(found.size(), expected.size());

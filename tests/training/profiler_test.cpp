@@ -23,7 +23,7 @@ using test::Tiny;
 /// The columns of a table's line that begins with `name`, the name left out.
 std::vector<std::string> row_of(const std::string& table, const std::string& name) {
   for (const std::string& line : split(table, '\n')) {
-    if (!starts_with(line, name + " ")) continue;
+    if (!line.starts_with(name + " ")) continue;
     std::vector<std::string> columns;
     for (const std::string& word : split(line.substr(name.size()), ' ')) {
       if (!word.empty()) columns.push_back(word);
@@ -82,7 +82,7 @@ TEST_F(Profiler, PyTorchRecordsTheStepsOfItsSchedule) {
     const json trace = json::parse(read_file(path));
     for (const json& event : trace.at("traceEvents")) {
       const std::string name = event.value("name", "");
-      if (event.value("ph", "") == "X" && starts_with(name, "ProfilerStep#")) steps.push_back(name);
+      if (event.value("ph", "") == "X" && name.starts_with("ProfilerStep#")) steps.push_back(name);
     }
   }
   const std::vector<std::string> expected{
@@ -180,7 +180,7 @@ TEST_F(Profiler, TransfersAreCountedAndPlaced) {
   const auto lines = split(table(), '\n');
   const auto line = [&](const std::string& place) {
     for (const std::string& one : lines) {
-      if (starts_with(one, place)) return one;
+      if (one.starts_with(place)) return one;
     }
     ADD_FAILURE() << "no '" << place << "' in\n" << table();
     return std::string();

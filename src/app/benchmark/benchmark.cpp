@@ -97,7 +97,7 @@ struct BenchmarkConfig : CommonConfig {
   }
   void check() const {
     for (const std::string& path : output) {
-      if (!ends_with(path, ".json") && !ends_with(path, ".html"))
+      if (!path.ends_with(".json") && !path.ends_with(".html"))
         throw ConfigError("--output {}: expected NAME.json or NAME.html", path);
     }
     if (threshold && !baseline) throw ConfigError("--threshold needs --baseline REPORT.json");
@@ -107,7 +107,7 @@ const bool benchmark_is_added = add_program<BenchmarkConfig>("benchmark_performa
 
 /// "im2im/x" of "configs/experiment/im2im/x.yaml"; "" where `name` is the path of a run.
 std::string experiment_of(std::string name) {
-  if (ends_with(name, ".yaml")) name.erase(name.size() - 5);
+  if (name.ends_with(".yaml")) name.erase(name.size() - 5);
   constexpr std::string_view kGroup = "experiment/";
   const std::size_t group = ("/" + name).rfind("/" + std::string(kGroup));
   if (group != std::string::npos) return name.substr(group + kGroup.size());
@@ -124,7 +124,7 @@ Node compose_experiment(const cli::Run& run,
                         const std::vector<int64_t>& shape) {
   const config::Composer composer(run.config_folders);
   const auto is_of_sides = [](const std::string& word) {
-    return word.find("spatial_dims") != std::string::npos || starts_with(word, "patch_shape");
+    return word.find("spatial_dims") != std::string::npos || word.starts_with("patch_shape");
   };
   Node tree = composer.compose("train", overrides);
   if (shape.size() != 5 || tree.get<int64_t>("spatial_dims", 3) == 3 ||
@@ -151,7 +151,7 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   const std::string name = config.config.value_or("");
   const std::string checkpoint = config.checkpoint.ckpt_path.value_or("");
   const bool has_experiment = std::ranges::any_of(
-      overrides, [](const auto& word) { return starts_with(word, "experiment="); });
+      overrides, [](const auto& word) { return word.starts_with("experiment="); });
   if (name.empty() && !has_experiment) {
     if (!overrides.empty()) {
       throw ConfigError(
@@ -178,14 +178,14 @@ Node training_config(const cli::Run& run, const BenchmarkConfig& config) {
   const std::string word = "experiment=" + experiment;
   if (!name.empty()) overrides.insert(overrides.begin(), word);
   for (const std::string& own : run.overrides) {  // the program's keys, and the experiment's
-    if (starts_with(own, "performance")) overrides.push_back(own);
+    if (own.starts_with("performance")) overrides.push_back(own);
   }
   try {
     return compose_experiment(run, std::move(overrides), config.input_shape);
   } catch (const ConfigError& error) {
     std::string what = error.what();
     const std::string typed = "command line '" + word + "'";
-    if (name.empty() || !starts_with(what, typed)) throw;
+    if (name.empty() || !what.starts_with(typed)) throw;
     throw ConfigError("--config " + name + what.substr(typed.size()));
   }
 }
@@ -371,7 +371,7 @@ int benchmark(cli::Run run, const BenchmarkConfig& config) {
     const auto parent = std::filesystem::path(path).parent_path();
     if (!parent.empty()) make_folders(parent.string());
     write_file(path,
-               ends_with(path, ".html") ? html_of(report) : config::to_plain_json(report) + "\n");
+               path.ends_with(".html") ? html_of(report) : config::to_plain_json(report) + "\n");
     log::info("report: {}", path);
   }
   std::string text = run.json ? config::to_plain_json(report) + "\n" : table_of(report);

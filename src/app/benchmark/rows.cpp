@@ -22,7 +22,7 @@ std::string reason_of(const std::exception& error) {
   const auto* torchs = dynamic_cast<const c10::Error*>(&error);
   std::string text = torchs != nullptr ? torchs->what_without_backtrace() : error.what();
   text = split(text, '\n').front();
-  if (starts_with(text, "performance.backend=")) text = text.substr(text.find(": ") + 2);
+  if (text.starts_with("performance.backend=")) text = text.substr(text.find(": ") + 2);
   return text.substr(0, text.find("; use performance.backend=auto"));
 }
 

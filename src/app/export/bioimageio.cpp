@@ -182,7 +182,7 @@ void expect_package_options(const BioimageioOptions& options, const std::string&
   const auto expect = [](bool is_given, const char* key, const std::string& what) {
     if (!is_given) throw ConfigError("bioimageio.{}: the zoo asks for {}", key, what);
   };
-  if (!ends_with(output, ".zip"))
+  if (!output.ends_with(".zip"))
     throw ConfigError("output: " + output +
                       ": expected a name that ends with .zip: a package is an archive");
   const std::string name = options.name.empty() ? fs::path(output).stem().string() : options.name;

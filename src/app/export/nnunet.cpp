@@ -85,8 +85,7 @@ Node labels_of(const Node& task, int64_t classes) {
 /// Turns the head of a mask, one logit, into that of two classes: the logits 0 and its own.
 void add_background(std::map<std::string, at::Tensor>& weights) {
   for (auto& [name, tensor] : weights) {
-    if (starts_with(name, "decoder.seg_layers."))
-      tensor = at::cat({at::zeros_like(tensor), tensor});
+    if (name.starts_with("decoder.seg_layers.")) tensor = at::cat({at::zeros_like(tensor), tensor});
   }
 }
 
@@ -111,13 +110,13 @@ std::string checkpoint_of(const std::map<std::string, at::Tensor>& weights,
 }  // namespace
 
 void expect_nnunet_options(const NnunetOptions& options, const std::string& output) {
-  if (!ends_with(output, ".zip"))
+  if (!output.ends_with(".zip"))
     throw ConfigError("output: " + output +
                       ": expected a name that ends with .zip: nnU-Net's models are folders, which "
                       "it installs from an archive");
   const std::string name = dataset_name_of(options, output);
   const bool is_name =
-      starts_with(name, "Dataset") && name.size() > 11 && name[10] == '_' &&
+      name.starts_with("Dataset") && name.size() > 11 && name[10] == '_' &&
       std::all_of(name.begin() + 7, name.begin() + 10, [](char c) { return c >= '0' && c <= '9'; });
   if (is_name && name.find('/') == std::string::npos) return;
   throw ConfigError("nnunet.dataset_name: " + name +

@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "base/strings.h"
 #include "base/version.h"
 #include "config/composer.h"
 #include "device/backend.h"
@@ -91,7 +90,7 @@ std::string settings_file(const cli::Run& run, const std::string& choice) {
     throw ConfigError(
         fmt::format("{}; --config-dir FOLDER names a folder of yours for it", error.what()));
   }
-  if (std::filesystem::exists(path) && !starts_with(read_file(path), kProfileHead)) {
+  if (std::filesystem::exists(path) && !read_file(path).starts_with(kProfileHead)) {
     throw ConfigError(
         fmt::format("{} was not written by --auto-optimize; rename it, or name another folder by "
                     "--config-dir FOLDER",

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "config/composer.h"
 #include "config/keys.h"
 #include "device/fast_precision.h"
@@ -25,13 +24,13 @@ struct Profile {
 Profile profile_of(const cli::Run& run) {
   constexpr std::string_view kGroup = "performance/";
   for (const config::IncludedFile& file : run.files) {
-    if (!starts_with(file.path, kGroup)) continue;
+    if (!file.path.starts_with(kGroup)) continue;
     for (const std::string& folder : run.config_folders) {
       const std::string path = fmt::format("{}/{}.yaml", folder, file.path);
       std::error_code error;
       if (!std::filesystem::exists(path, error)) continue;
       std::string text = read_file(path);
-      if (starts_with(text, kProfileHead)) return {file.path.substr(kGroup.size()), text};
+      if (text.starts_with(kProfileHead)) return {file.path.substr(kGroup.size()), text};
       break;  // the first that has it is taken
     }
   }

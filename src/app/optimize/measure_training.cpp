@@ -19,7 +19,6 @@
 #include "base/rng.h"
 #include "base/signals.h"
 #include "base/stopwatch.h"
-#include "base/strings.h"
 #include "config/composer.h"
 #include "config/run_config.h"
 #include "data/transforms/load_image.h"
@@ -119,7 +118,7 @@ void split_gpu(const perf::OperatorRows& rows, double recorded, StepTimes& times
   double kernels = 0, copies = 0, reads = 0;
   for (const auto& [name, row] : rows) {
     if (name == "aten::_local_scalar_dense") reads += static_cast<double>(row.calls);
-    if (row.is_kernel) (starts_with(name, "Memcpy") ? copies : kernels) += row.self_cuda_us;
+    if (row.is_kernel) (name.starts_with("Memcpy") ? copies : kernels) += row.self_cuda_us;
   }
   if (recorded <= 0) return;
   const double scale = 1e-6 * static_cast<double>(times.batches) / recorded;

@@ -26,8 +26,8 @@ std::vector<std::string> overrides_of(const cli::Run& run, const Changes& change
 }  // namespace
 
 Aim aim_of(const std::string& key) {
-  if (starts_with(key, "task.inference_args.")) return Aim::validation;
-  return starts_with(key, "data.") && key != key::kBatch ? Aim::loading : Aim::training;
+  if (key.starts_with("task.inference_args.")) return Aim::validation;
+  return key.starts_with("data.") && key != key::kBatch ? Aim::loading : Aim::training;
 }
 
 std::vector<Node> values_of(const std::string& key, const Facts& facts) {
@@ -90,8 +90,8 @@ std::string text_of(const cli::Run& run, const Changes& changes) {
 std::vector<std::string> experiment_overrides(const cli::Run& run, const std::string& performance) {
   std::vector<std::string> words;
   for (const std::string& word : run.overrides) {
-    const bool is_replaced = !performance.empty() && starts_with(word, "performance=");
-    if (!starts_with(word, "optimize.") && !is_replaced) words.push_back(word);
+    const bool is_replaced = !performance.empty() && word.starts_with("performance=");
+    if (!word.starts_with("optimize.") && !is_replaced) words.push_back(word);
   }
   if (!performance.empty()) words.push_back("performance=" + performance);
   return words;

@@ -65,7 +65,7 @@ std::string open_again(cli::Run& run, bool resume) {
   if (resume && !is_own) {  // one that was killed before it had a log
     const fs::directory_iterator entries(wanted, error);
     is_own = !error && std::all_of(begin(entries), end(entries), [](const auto& entry) {
-      return starts_with(entry.path().filename().string(), ".");
+      return entry.path().filename().string().starts_with(".");
     });
   }
   if (resume && is_own) {
@@ -96,7 +96,7 @@ std::string command(const std::string& program, const std::vector<std::string>& 
   std::string text = (std::filesystem::path(program_folder()) / program).string();
   std::error_code error;
   const auto relative = std::filesystem::relative(text, error);
-  if (!error && !starts_with(relative.string(), "../..")) text = relative.string();
+  if (!error && !relative.string().starts_with("../..")) text = relative.string();
   if (text.find('/') == std::string::npos) text = "./" + text;
   text = shell_quote(text);
   for (const std::string& override_text : overrides) text += " " + shell_quote(override_text);

@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kAnyImages = "IMAGE_OR_FOLDER_OR_CSV";
 
 bool has_table(const Node& data) {
-  return ends_with(data.get<std::string>("_target_", ""), "DataframeDatamodule");
+  return data.get<std::string>("_target_", "").ends_with("DataframeDatamodule");
 }
 
 /// The input for `predict` of a training's images: their table, or their folder, or one image
@@ -169,7 +169,7 @@ void report(const cli::Run& run,
   }
   if (std::filesystem::exists(last)) results.add("last_checkpoint", last);
   for (const auto& [name, value] : state.metrics) {  // of the last validation
-    if (starts_with(name, "val/")) results.add(name, value);
+    if (name.starts_with("val/")) results.add(name, value);
   }
   for (const auto& [name, value] : tested) results.add(name, value);
   results.add("steps", Node::make_integer(state.step));

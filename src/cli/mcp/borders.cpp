@@ -36,7 +36,7 @@ std::string real_folder(const std::string& path) {
 }
 
 bool is_within(const std::string& path, const std::string& folder) {
-  return path == folder || folder == "/" || starts_with(path, folder + "/");
+  return path == folder || folder == "/" || path.starts_with(folder + "/");
 }
 
 /// The path without links. Throws: ConfigError for a link to nothing, which a program could fill.
@@ -84,7 +84,7 @@ std::set<std::string> own_folders() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(libraries, error)) {
     const std::string name = entry.path().filename().string();
-    if (starts_with(name, "libcytra") && ends_with(name, ".so"))
+    if (name.starts_with("libcytra") && name.ends_with(".so"))
       add_library_folders(entry.path().string(), folders);
   }
   return folders;
@@ -134,7 +134,7 @@ Borders::Borders(const std::string& folder, const std::vector<std::string>& read
 void Borders::expect_in(const std::vector<std::string>& folders, const std::string& path) const {
   const fs::path given(path);
   const bool climbs = std::ranges::any_of(given, [](const fs::path& part) { return part == ".."; });
-  if (climbs || starts_with(path, "~"))
+  if (climbs || path.starts_with("~"))
     throw ConfigError("{}: expected a path below {} without '..' and '~'", path, folder_);
   const std::string real = without_links(fs::path(folder_) / given).string();
   for (const std::string& folder : folders)

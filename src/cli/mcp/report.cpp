@@ -68,9 +68,9 @@ Json files_in(const fs::path& folder, const std::string& extension, std::size_t 
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().lexically_relative(folder).string();
-    if (starts_with(entry->path().filename().string(), ".")) {
+    if (entry->path().filename().string().starts_with(".")) {
       entry.disable_recursion_pending();
-    } else if (entry->is_regular_file() && ends_with(name, extension)) {
+    } else if (entry->is_regular_file() && name.ends_with(extension)) {
       names.push_back(name);
     }
   }

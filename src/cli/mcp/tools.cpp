@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/strings.h"
 #include "config/overrides/overrides.h"
 
 namespace cytra::cli::mcp {
@@ -114,7 +113,7 @@ JobCommand begin_command(const std::string& program, const Borders& borders) {
   for (char** variable = ::environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
     const bool is_ours = std::ranges::any_of(ours, [&](const std::string& other) {
-      return starts_with(text, other.substr(0, other.find('=') + 1));
+      return text.starts_with(other.substr(0, other.find('=') + 1));
     });
     if (!is_ours) command.environment.push_back(text);
   }

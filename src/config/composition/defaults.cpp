@@ -102,7 +102,7 @@ class TreeBuilder {
       return;
     }
     remember_choice(node);
-    const bool open = !none && ends_with(node.config_path(), "???");
+    const bool open = !none && node.config_path().ends_with("???");
     if (none || (open && planning_)) return;
     if (open) fail_unchosen(node);
     if (node.file == nullptr) {

@@ -1,7 +1,6 @@
 // Part of config/composition/defaults.h: paths and packages of one entry of a defaults list.
 #include <algorithm>
 
-#include "base/strings.h"
 #include "config/composition/defaults.h"
 
 namespace cytra::config {
@@ -22,14 +21,14 @@ std::string folder_of(const std::string& path) {
 }
 
 std::string without_slash(const std::string& path) {
-  return starts_with(path, "/") ? path.substr(1) : path;
+  return path.starts_with("/") ? path.substr(1) : path;
 }
 
 }  // namespace
 
 std::string DefaultsNode::group() const {
   const std::string own = without_slash(item.is_group ? item.path : folder_of(item.path));
-  return starts_with(item.path, "/") ? own : joined(parent_group, own, '/');
+  return item.path.starts_with("/") ? own : joined(parent_group, own, '/');
 }
 
 std::string DefaultsNode::default_package() const {
@@ -38,7 +37,7 @@ std::string DefaultsNode::default_package() const {
 
 std::string DefaultsNode::config_path() const {
   if (item.is_group) return group() + "/" + (item.options.empty() ? "" : item.options[0]);
-  return starts_with(item.path, "/") ? item.path.substr(1) : joined(parent_group, item.path, '/');
+  return item.path.starts_with("/") ? item.path.substr(1) : joined(parent_group, item.path, '/');
 }
 
 std::string DefaultsNode::package(bool use_header) const {

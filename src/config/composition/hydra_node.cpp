@@ -126,7 +126,7 @@ std::vector<std::string> searchpath_of(const Node& primary,
   std::vector<std::string> folders;
   for (const Node& item : list.list) {
     const std::string folder =
-        starts_with(item.string, "file://") ? item.string.substr(7) : item.string;
+        item.string.starts_with("file://") ? item.string.substr(7) : item.string;
     std::error_code error;
     if (std::filesystem::is_directory(folder, error)) {
       folders.push_back(folder);
@@ -134,7 +134,7 @@ std::vector<std::string> searchpath_of(const Node& primary,
       log::warn("{}: hydra.searchpath: no folder '{}', it is left out{}",
                 item.origin.text(),
                 folder,
-                starts_with(folder, "pkg://") ? " (Python packages are not searched)" : "");
+                folder.starts_with("pkg://") ? " (Python packages are not searched)" : "");
     }
   }
   return folders;

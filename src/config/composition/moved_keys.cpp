@@ -131,7 +131,7 @@ void take_moved_keys(Node& root) {
 std::optional<Override> MovedOverrides::current(const Node& root, const Override& override) {
   Override current = override;
   for (const MovedKey& key : moved_keys()) {
-    const bool is_below = starts_with(override.key, key.before + ".");
+    const bool is_below = override.key.starts_with(key.before + ".");
     if ((!is_below && override.key != key.before) || !is_free(root, key)) continue;
     current.key = key.now + override.key.substr(key.before.size());
     for (Node& value : current.values) rename_value(key, value);

@@ -93,7 +93,7 @@ void read_header(const std::string& text, const std::string& name, ConfigFile& f
     if (line.empty()) continue;
     if (line[0] != '#') break;
     line = trim(std::string_view(line).substr(1));
-    if (!starts_with(line, "@")) break;
+    if (!line.starts_with("@")) break;
     std::vector<std::string> words = split(line, ' ');
     std::erase(words, "");
     if (words.size() != 2)
@@ -102,7 +102,7 @@ void read_header(const std::string& text, const std::string& name, ConfigFile& f
     file.moves_keys = file.moves_keys || (words[0] == "@keys_of" && words[1] == "CytoDL");
   }
   // A header is always absolute.
-  if (package && *package != "_global_" && !starts_with(*package, "_global_."))
+  if (package && *package != "_global_" && !package->starts_with("_global_."))
     package = "_global_." + *package;
 }
 
@@ -140,7 +140,7 @@ std::unique_ptr<ConfigFile> read_config(const std::string& name, const std::stri
 }  // namespace
 
 const ConfigFile* Repository::load(const std::string& path) {
-  const std::string name = ends_with(path, ".yaml") ? path.substr(0, path.size() - 5) : path;
+  const std::string name = path.ends_with(".yaml") ? path.substr(0, path.size() - 5) : path;
   const auto [place, added] = files_.try_emplace(name);
   if (!added) return place->second.get();
   if (const HydraFile* file = hydra_file(name)) {
@@ -163,9 +163,9 @@ const ConfigFile* Repository::load(const std::string& path) {
 
 bool Repository::has_group(const std::string& group) {
   const auto [place, added] = groups_.try_emplace(group, false);
-  if (added && (group == "hydra" || starts_with(group, "hydra/"))) {
+  if (added && (group == "hydra" || group.starts_with("hydra/"))) {
     for (const std::string& file : hydra_files())
-      place->second = place->second || starts_with(file, group + "/");
+      place->second = place->second || file.starts_with(group + "/");
   }
   for (std::size_t i = 0; added && !place->second && i < folders_.size(); ++i) {
     struct stat status {};
@@ -179,7 +179,7 @@ std::vector<std::string> Repository::options(const std::string& group) const {
   std::set<std::string> found;
   const std::string prefix = group.empty() ? "" : group + "/";
   for (const std::string& file : hydra_files()) {
-    if (starts_with(file, prefix)) found.insert(file.substr(prefix.size()));
+    if (file.starts_with(prefix)) found.insert(file.substr(prefix.size()));
   }
   for (const std::string& folder : folders_) {
     std::error_code error;
@@ -196,7 +196,7 @@ std::vector<std::string> Repository::options(const std::string& group) const {
 std::vector<std::string> Repository::groups() const {
   std::set<std::string> found;
   for (const std::string& option : options("")) {
-    if (starts_with(option, "hydra/")) continue;
+    if (option.starts_with("hydra/")) continue;
     for (std::size_t end = option.find('/'); end != std::string::npos;
          end = option.find('/', end + 1)) {
       found.insert(option.substr(0, end));

@@ -109,13 +109,13 @@ Override parse_override(const std::string& text) {
   Override result;
   result.origin.file = std::make_shared<const std::string>(text);
   std::size_t start = 0;
-  if (starts_with(text, "++")) {
+  if (text.starts_with("++")) {
     result.action = Override::Action::force;
     start = 2;
-  } else if (starts_with(text, "+")) {
+  } else if (text.starts_with("+")) {
     result.action = Override::Action::add;
     start = 1;
-  } else if (starts_with(text, "~")) {
+  } else if (text.starts_with("~")) {
     result.action = Override::Action::remove;
     start = 1;
   }

@@ -70,7 +70,7 @@ std::vector<std::string> glob_options(const Override& override,
 
 std::vector<std::string> values_to_try(const Override& override,
                                        const GroupOptions& options_of_group) {
-  if (starts_with(override.key, "hydra.") || starts_with(override.key, "hydra/"))
+  if (override.key.starts_with("hydra.") || override.key.starts_with("hydra/"))
     throw ConfigError(override.where() +
                       ": values to try for a setting of hydra, expected one value");
   if (override.sweep == Override::Sweep::interval) {
@@ -114,7 +114,7 @@ void add_parameter(std::vector<Axis>& axes,
     add_axis(axes, parse_override(parameter.first + "=" + parameter.second), options_of_group);
   } catch (const ConfigError& error) {
     std::string text = error.what();
-    if (starts_with(text, "command line")) text.replace(0, 12, "hydra.sweeper.params:");
+    if (text.starts_with("command line")) text.replace(0, 12, "hydra.sweeper.params:");
     throw ConfigError(text);
   }
 }

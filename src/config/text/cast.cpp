@@ -15,7 +15,7 @@ namespace {
 std::string number_text(const std::string& text) {
   std::string clean = trim(text);
   if (!clean.empty() && clean[0] == '+') clean.erase(0, 1);
-  if (starts_with(clean, "+") || starts_with(clean, "-+")) return "";
+  if (clean.starts_with("+") || clean.starts_with("-+")) return "";
   const auto digit = [&](std::size_t i) {
     return i < clean.size() && clean[i] >= '0' && clean[i] <= '9';
   };

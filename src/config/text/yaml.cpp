@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/strings.h"
 #include "config/node.h"
 #include "config/text/scalar.h"
 #include "config/text/yaml_text.h"
@@ -75,7 +74,7 @@ class Builder : public YAML::EventHandler {
         fail(mark, "the quoted text does not end, expected another quote");
       node.string = value;
       node.quoted = true;
-      if (starts_with(tag, prefix) && tag != prefix + "str") {
+      if (tag.starts_with(prefix) && tag != prefix + "str") {
         type_yaml_scalar(value, node);
         static const std::map<std::string, Kind> kinds = {{"null", Kind::null},
                                                           {"bool", Kind::boolean},
@@ -296,7 +295,7 @@ class Builder : public YAML::EventHandler {
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& name) {
-  if (starts_with(text, "\xef\xbb\xbf")) return parse_yaml(text.substr(3), name);
+  if (text.starts_with("\xef\xbb\xbf")) return parse_yaml(text.substr(3), name);
   if (text.size() > max_file_bytes)
     throw ConfigError(name + ": too large for a configuration, expected at most 4 MB");
   check_letters(text, name);

@@ -81,7 +81,7 @@ class CocoDatamodule final : public DataModule, public Parted {
     if (options_.image_dir) return {*options_.image_dir};
     const fs::path own = json.parent_path();
     std::string name = json.stem().string();  // instances_train2017
-    if (starts_with(name, "instances_")) name.erase(0, 10);
+    if (name.starts_with("instances_")) name.erase(0, 10);
     return {own,
             own / "images",
             own / name,

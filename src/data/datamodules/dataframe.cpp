@@ -223,7 +223,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(options_.path, error)) {
       const std::string path = entry.path().string();
-      if (ends_with(path, ".csv") || ends_with(path, ".tsv")) tables.push_back(path);
+      if (path.ends_with(".csv") || path.ends_with(".tsv")) tables.push_back(path);
     }
     std::ranges::sort(tables);
     if (tables.empty()) return "";

@@ -174,8 +174,8 @@ class FolderDatamodule final : public DataModule, public Parted {
       const std::string* text = of_column(filter, column);
       return text != nullptr && !fits(*text);
     };
-    const auto begins = [&](const std::string& text) { return starts_with(file, text); };
-    const auto ends = [&](const std::string& text) { return ends_with(file, text); };
+    const auto begins = [&](const std::string& text) { return file.starts_with(text); };
+    const auto ends = [&](const std::string& text) { return file.ends_with(text); };
     const auto has = [&](const std::string& text) { return file.find(text) != std::string::npos; };
     const auto lacks = [&](const std::string& text) { return !has(text); };
     if (is_refused(options_.startswith, begins) || is_refused(options_.endswith, ends) ||
@@ -247,7 +247,7 @@ class FolderDatamodule final : public DataModule, public Parted {
       for (auto one = begin; one != end; ++one) {
         if (one->second == image.path) continue;
         kinds.are_drawn = kinds.are_drawn || io::is_annotation_path(one->second);
-        kinds.has_others = kinds.has_others || !ends_with(one->second, ".txt");
+        kinds.has_others = kinds.has_others || !one->second.ends_with(".txt");
       }
     }
     return kinds;
@@ -284,7 +284,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     for (const File& image : images) names.insert(image.name);
     std::vector<std::string> others;
     for (const auto& [name, path] : by_name)
-      if (ends_with(path, ".json") && names.count(name) == 0) others.push_back(path);
+      if (path.ends_with(".json") && names.count(name) == 0) others.push_back(path);
     return others.size() == 1 && is_coco(others[0]) ? others[0] : "";
   }
 

@@ -137,7 +137,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
                         join(known, ", "),
                         suggestion(name, known)));
       }
-      if (ends_with(name, "WithReorient")) {
+      if (name.ends_with("WithReorient")) {
         warn_once(
             fmt::format("{}: overwrite_image_reader_writer {}: images are learned as their "
                         "files have them; Orientationd turns them",
@@ -196,7 +196,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       std::vector<std::string> names;
       for (const fs::directory_entry& entry : fs::directory_iterator(images)) {
         const std::string name = entry.path().filename().string();
-        if (!io::is_hidden(name) && ends_with(name, end)) names.push_back(name);
+        if (!io::is_hidden(name) && name.ends_with(end)) names.push_back(name);
       }
       std::ranges::sort(names);
       Cases cases;

@@ -22,7 +22,7 @@ bool holds_images(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (!starts_with(name, ".") && io::is_image_path(entry.path().string())) return true;
+    if (!name.starts_with(".") && io::is_image_path(entry.path().string())) return true;
   }
   return false;
 }

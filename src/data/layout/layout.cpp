@@ -396,7 +396,7 @@ std::optional<Layout> layout_of(const std::string& path, const DataNeeds& needs)
   if (holds("imagesTr") && holds("dataset.json")) {
     const Holding images = look_into(place / "imagesTr", ".");
     const bool has_channels = std::ranges::any_of(
-        images.images, [](const std::string& name) { return ends_with(stem_of(name), "_0000"); });
+        images.images, [](const std::string& name) { return stem_of(name).ends_with("_0000"); });
     return has_channels ? Layout{"nnunet", {}, "nnU-Net's folders"}
                         : Layout{"decathlon", {}, "dataset.json of the Decathlon"};
   }

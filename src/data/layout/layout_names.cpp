@@ -88,7 +88,7 @@ std::vector<Affixes> affixes_of(const std::vector<std::string>& names, double sh
 /// The name without the affixes; "" where nothing is left, or the name has others.
 std::string without_affixes(const std::string& name, const Affixes& affixes) {
   const std::size_t cut = affixes.before.size() + affixes.behind.size();
-  const bool has_them = starts_with(name, affixes.before) && ends_with(name, affixes.behind);
+  const bool has_them = name.starts_with(affixes.before) && name.ends_with(affixes.behind);
   return name.size() <= cut || !has_them ? ""
                                          : name.substr(affixes.before.size(), name.size() - cut);
 }
@@ -198,7 +198,7 @@ bool names_split(const std::string& name) {
 std::string stem_of(std::string name) {
   const auto cut = [&](const char* extension) {
     const std::size_t length = std::string_view(extension).size();
-    if (name.size() > length && ends_with(name, extension)) name.resize(name.size() - length);
+    if (name.size() > length && name.ends_with(extension)) name.resize(name.size() - length);
   };
   cut(".gz");
   const std::size_t dot = name.rfind('.');

@@ -241,7 +241,7 @@ std::optional<CacheEntry> CacheManager::read(const std::string& key) {
     if (is_new) file->verify();
     CacheEntry entry;
     for (const auto& [name, text] : metadata) {
-      if (starts_with(name, kGeometry))
+      if (name.starts_with(kGeometry))
         entry.geometries[name.substr(std::strlen(kGeometry))] = geometry_of(text);
     }
     for (const auto& [name, view] : file->tensors()) {

@@ -72,7 +72,7 @@ class BundleConfig {
     if (node.kind == config::Kind::string && !node.string.empty()) {
       // "$@a" is "@a".
       Node reference = node;
-      if (starts_with(node.string, "$@")) reference.string = node.string.substr(1);
+      if (node.string.starts_with("$@")) reference.string = node.string.substr(1);
       if (reference.string[0] == '@' &&
           reference.string.find_first_of(" .()[]+-*/") == std::string::npos)
         return resolved(target_of(reference), depth + 1);

@@ -108,7 +108,7 @@ Node steps_of(const Node& plans,
   load.set("keys", Node::make_list(std::vector<std::string>{"raw", "seg"}));
   load.set("spatial_dims", Node::make_integer(reader == "NaturalImage2DIO" ? 2 : 3));
   std::vector<Node> steps{std::move(load)};
-  if (ends_with(reader, "WithReorient")) {
+  if (reader.ends_with("WithReorient")) {
     Node orientation = Node::make_map();
     orientation.set("_target_", Node::make_string("Orientationd"));
     orientation.set("keys", Node::make_list(std::vector<std::string>{"raw"}));

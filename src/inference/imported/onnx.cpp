@@ -17,7 +17,7 @@ namespace cytra::inference {
 ImportedModel open_onnx(const std::string& path) {
   constexpr uint64_t kMost = uint64_t{2} << 30;  // protobuf's
   std::string bytes = io::read_input(path, kMost);
-  if (starts_with(bytes, "<"))
+  if (bytes.starts_with("<"))
     bytes += '\0' + io::read_input(std::filesystem::path(path).replace_extension(".bin"), kMost);
   std::shared_ptr<const std::string> onnx;
   ImportedModel imported;

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/strings.h"
 #include "inference/imported/complete.h"
 #include "inference/imported/imported_model.h"
 #include "inference/models/model_kinds.h"
@@ -15,8 +14,8 @@ namespace {
 /// lives, as it may be loaded again for another device.
 ImportedModel open_unpacked(const std::string& path, ImportedModel (*open)(const std::string&)) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored) || ends_with(path, ".yaml") ||
-      ends_with(path, ".yml"))
+  if (std::filesystem::is_directory(path, ignored) || path.ends_with(".yaml") ||
+      path.ends_with(".yml"))
     return open(path);
   const auto archive = std::make_shared<const io::UnpackedArchive>(path);
   ImportedModel imported = open(archive->folder());

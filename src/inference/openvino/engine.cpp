@@ -252,7 +252,7 @@ class OpenVino final : public FixedEngine {
     }
     count_ = static_cast<int64_t>(compiled_.input().get_shape().at(0));
     for (const std::string& name : compiled_.input().get_names())
-      if (starts_with(name, kInputType)) input_type_ = name.substr(kInputType.size());
+      if (name.starts_with(kInputType)) input_type_ = name.substr(kInputType.size());
     for (const auto& output : compiled_.outputs()) {
       if (output.get_partial_shape().is_dynamic())
         throw EngineUnfit("OpenVINO can't tell the size of the model's outputs", false);

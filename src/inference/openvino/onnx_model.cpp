@@ -142,7 +142,7 @@ std::string brief_openvino(const std::string& what) {
   std::istringstream lines(what);
   std::string brief;
   for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || starts_with(line, "Exception from ")) continue;
+    if (line.empty() || line.starts_with("Exception from ")) continue;
     brief += (brief.empty() ? "" : " ") + line;
   }
   return brief.substr(0, 300);

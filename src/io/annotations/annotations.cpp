@@ -56,9 +56,9 @@ AnnotationFile parse_annotations(const std::string& path, const AnnotatedImage& 
   const char letter = first == std::string::npos ? '\0' : bytes[first];
   const std::string extension = small_extension(path);
   AnnotationFile file;
-  if (starts_with(bytes, "Iout")) {
+  if (bytes.starts_with("Iout")) {
     file = parse_imagej_roi(path, bytes);
-  } else if (starts_with(bytes, "PK")) {
+  } else if (bytes.starts_with("PK")) {
     file = parse_roi_zip(path, bytes);
   } else if (letter == '{' || letter == '[') {
     file = parse_annotation_json(path, bytes);
@@ -106,7 +106,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
 
 /// Whether `path` ends with the whole of `end`, folder by folder.
 bool ends_with_path(const std::string& path, const std::string& end) {
-  return path == end || (path.size() > end.size() && ends_with(path, end) &&
+  return path == end || (path.size() > end.size() && path.ends_with(end) &&
                          path[path.size() - end.size() - 1] == '/');
 }
 

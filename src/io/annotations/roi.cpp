@@ -26,7 +26,7 @@ class RoiFile {
 
   /// Reads a ROI; false where it has no area: a line, a point, a text.
   bool read(Annotation& object) {
-    if (!starts_with(bytes_, "Iout")) refuse("it does not begin as an ImageJ ROI (Iout)");
+    if (!bytes_.starts_with("Iout")) refuse("it does not begin as an ImageJ ROI (Iout)");
     const int64_t type = integer(6, 1), subtype = integer(48, 2), shape_floats = integer(36, 4);
     is_fine_ = (integer(50, 2) & kSubPixel) != 0 && integer(4, 2) >= 222;
     constexpr int64_t kText = 1, kImage = 4;
@@ -268,7 +268,7 @@ AnnotationFile parse_roi_zip(const std::string& path, const std::string& bytes) 
   for (const ZipEntry& entry : zip_entries(path, bytes)) {
     const std::size_t slash = entry.name.rfind('/');
     const std::string name = entry.name.substr(slash == std::string::npos ? 0 : slash + 1);
-    if (!ends_with(name, ".roi") || starts_with(name, ".")) continue;
+    if (!name.ends_with(".roi") || name.starts_with(".")) continue;
     has_any = true;
     const std::string place = fmt::format("{}: {}", path, printable(entry.name, 100));
     if (!entry.is_stored && !entry.is_deflated)

@@ -23,7 +23,7 @@ namespace {
 /// The end of the header, after its last line ElementDataFile; 0: not found yet.
 std::size_t end_of_meta_header(const std::string& text) {
   constexpr std::string_view kLast = "ElementDataFile";
-  std::size_t at = starts_with(text, kLast) ? 0 : text.find("\n" + std::string(kLast));
+  std::size_t at = text.starts_with(kLast) ? 0 : text.find("\n" + std::string(kLast));
   if (at == std::string::npos) return 0;
   at = text.find('\n', at + 1);
   return at == std::string::npos ? 0 : at + 1;
@@ -63,7 +63,7 @@ MetaHeader parse_meta(const std::string& path) {
     }
     header.fields[trim(line.substr(0, sign))] = trim(line.substr(sign + 1));
   }
-  if (!starts_with(header.value({"ElementDataFile"}), "LIST")) return header;
+  if (!header.value({"ElementDataFile"}).starts_with("LIST")) return header;
   const std::string all = read_text_header(path, [](const std::string&) { return false; });
   const std::size_t begin = std::min<std::size_t>(header.end, all.size());
   for (const std::string& line : split(std::string_view(all).substr(begin), '\n')) {
@@ -86,7 +86,7 @@ StoredType meta_type(const std::string& path, const MetaHeader& header) {
                                                            {"MET_FLOAT", {'f', 32}},
                                                            {"MET_DOUBLE", {'f', 64}}};
   std::string name = header.value({"ElementType"});
-  if (ends_with(name, "_ARRAY")) name.resize(name.size() - 6);
+  if (name.ends_with("_ARRAY")) name.resize(name.size() - 6);
   const auto found = kTypes.find(name);
   if (found == kTypes.end())
     fail_meta(path, "has elements of the type '" + printable(name, 20) + "'");
@@ -136,7 +136,7 @@ std::vector<std::string> meta_files(const std::string& path,
                                     const std::vector<int64_t>& sizes) {
   const std::string place = header.value({"ElementDataFile"});
   if (place == "LOCAL" || place == "Local" || place == "local") return {};
-  if (starts_with(place, "LIST")) return header.lines;
+  if (place.starts_with("LIST")) return header.lines;
   if (place.find('%') == std::string::npos) return {place};
   return numbered_names(path, place, sizes.back());
 }
@@ -160,7 +160,7 @@ void find_meta_voxels(const std::string& path,
   };
   const std::vector<std::string> names = meta_files(path, header, sizes);
   for (const std::string& name : names) add(find_file(path, name), 0);
-  const bool is_list = starts_with(header.value({"ElementDataFile"}), "LIST");
+  const bool is_list = header.value({"ElementDataFile"}).starts_with("LIST");
   if (names.empty() && !is_list) add(path, header.end);
 }
 
@@ -169,7 +169,7 @@ void find_meta_voxels(const std::string& path,
 bool is_meta(const std::string& head, const std::string& path) {
   if (head.find('\0') < head.find("ElementDataFile")) return false;
   const std::string name = in_small_letters(path);
-  const bool is_named = ends_with(name, ".mha") || ends_with(name, ".mhd");
+  const bool is_named = name.ends_with(".mha") || name.ends_with(".mhd");
   for (const std::string& line : split(head, '\n')) {
     const std::size_t sign = line.find_first_of("=:");
     const std::string key = trim(line.substr(0, sign));

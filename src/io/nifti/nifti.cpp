@@ -101,7 +101,7 @@ std::string other_end(const std::string& path, const char* from, const char* to)
 /// The path of the pixels: NAME.img for NAME.hdr, or NAME.img.gz; "" for another name.
 std::string pixels_of_pair(const std::string& path) {
   for (const auto& [from, to] : {std::pair{".hdr", ".img"}, {".HDR", ".IMG"}}) {
-    if (!ends_with(path, from)) continue;
+    if (!path.ends_with(from)) continue;
     const std::string pixels = other_end(path, from, to);
     std::error_code ignored;
     const bool is_packed = !std::filesystem::exists(pixels, ignored) &&

@@ -1,7 +1,6 @@
 // Part of io/nifti/nifti.h: writing.
 #include <algorithm>
 
-#include "base/strings.h"
 #include "io/compression/gzip_writer.h"
 #include "io/nifti/nifti.h"
 #include "io/pixels/format.h"
@@ -47,7 +46,7 @@ class NiftiGzWriter final : public ImageWriter {
 std::unique_ptr<ImageWriter> create_nifti(const std::string& path,
                                           const ImageInfo& info,
                                           const OutputOptions&) {
-  if (ends_with(path, ".gz") || ends_with(path, ".GZ"))
+  if (path.ends_with(".gz") || path.ends_with(".GZ"))
     return std::make_unique<NiftiGzWriter>(path, info);
   return std::make_unique<PlainWriter>(path, info, nifti_head(info));
 }

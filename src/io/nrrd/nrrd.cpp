@@ -73,7 +73,7 @@ NrrdHeader parse_nrrd(const std::string& path) {
     } else {
       const std::string name = nrrd_field(line.substr(0, colon));
       header.fields[name] = trim(line.substr(colon + 2));
-      is_list = name == "data file" && starts_with(header.fields[name], "LIST");
+      is_list = name == "data file" && header.fields[name].starts_with("LIST");
     }
   }
   if (data == 0 && header.value("data file").empty()) fail_nrrd(path, "has no end of its header");
@@ -83,10 +83,10 @@ NrrdHeader parse_nrrd(const std::string& path) {
 /// The one name of a C type with several: "unsigned short int" is "ushort".
 std::string nrrd_type_name(std::string name) {
   name = in_small_letters(name);
-  if (starts_with(name, "signed ")) name.erase(0, 7);
-  if (starts_with(name, "unsigned ")) name.replace(0, 9, "u");
+  if (name.starts_with("signed ")) name.erase(0, 7);
+  if (name.starts_with("unsigned ")) name.replace(0, 9, "u");
   for (const char* end : {" int", "_t"}) {
-    if (ends_with(name, end)) name.resize(name.size() - std::string_view(end).size());
+    if (name.ends_with(end)) name.resize(name.size() - std::string_view(end).size());
   }
   std::erase(name, ' ');
   return name;
@@ -103,7 +103,7 @@ StoredType nrrd_type(const std::string& path, const NrrdHeader& header) {
                                                    {"longlong", 64},
                                                    {"int64", 64}};
   const std::string name = nrrd_type_name(header.value("type"));
-  const bool is_unsigned = starts_with(name, "u");
+  const bool is_unsigned = name.starts_with("u");
   StoredType type{is_unsigned ? 'u' : 'i', 0};
   if (name == "float" || name == "double") {
     type = {'f', name == "float" ? 32 : 64};
@@ -128,7 +128,7 @@ std::vector<std::vector<double>> nrrd_vectors(const std::string& path, std::stri
       text.remove_prefix(1);
       continue;
     }
-    if (starts_with(text, "none")) {
+    if (text.starts_with("none")) {
       vectors.emplace_back();
       text.remove_prefix(4);
       continue;
@@ -211,7 +211,7 @@ NrrdAxes nrrd_axes(const std::string& path,
 /// left, posterior, superior, as in ITK.
 WorldVector nrrd_signs(std::string space) {
   space = in_small_letters(space);
-  const auto is = [&](const char* name) { return starts_with(space, name); };  // or with time
+  const auto is = [&](const char* name) { return space.starts_with(name); };  // or with time
   if (is("right-anterior-superior") || is("ras")) return {1, 1, 1};
   if (is("left-anterior-superior") || is("las")) return {-1, 1, 1};
   return {-1, -1, 1};
@@ -270,7 +270,7 @@ std::vector<std::string> nrrd_files(const std::string& path,
                                     const NrrdHeader& header,
                                     const std::vector<int64_t>& sizes) {
   const std::string place = header.value("data file");
-  if (place.empty() || starts_with(place, "LIST")) return header.files;
+  if (place.empty() || place.starts_with("LIST")) return header.files;
   if (place.find('%') == std::string::npos) return {place};
   return numbered_names(path, place, sizes.back());
 }
@@ -315,7 +315,7 @@ void find_nrrd_voxels(const std::string& path,
 }
 
 bool is_nrrd(const std::string& head, const std::string&) {
-  return starts_with(head, "NRRD000");
+  return head.starts_with("NRRD000");
 }
 
 std::unique_ptr<ImageReader> open_nrrd(const std::string& path, const Selection& selection) {
@@ -392,7 +392,7 @@ std::unique_ptr<ImageWriter> create_nrrd(const std::string& path,
       nrrd_place(info, channels),
       channels.empty() ? "" : " vector",
       is_plane ? "" : " domain");
-  if (ends_with(in_small_letters(path), ".nhdr")) {
+  if (in_small_letters(path).ends_with(".nhdr")) {
     output.data_path = path.substr(0, path.size() - 5) + ".raw.gz";
     output.head +=
         "data file: " + std::filesystem::path(output.data_path).filename().string() + "\n";

@@ -12,7 +12,7 @@ namespace cytra::io {
 
 void check_axes(const std::string& axes) {
   const std::string planes = axes.substr(0, axes.size() - std::min<std::size_t>(axes.size(), 2));
-  bool is_right = ends_with(axes, "YX");
+  bool is_right = axes.ends_with("YX");
   for (const char name : planes)
     is_right = is_right && std::string_view("TCZ").find(name) != std::string_view::npos &&
                std::ranges::count(planes, name) == 1;

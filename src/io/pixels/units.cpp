@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "base/strings.h"
 #include "io/pixels/format.h"
 
 namespace cytra::io {
@@ -13,7 +12,7 @@ namespace cytra::io {
 double micrometres(std::string unit) {
   // The micro sign, Greek mu, and ImageJ's text for it.
   for (const char* micro : {"\xC2\xB5", "\xCE\xBC", "\xB5", "\\u00B5"}) {
-    if (starts_with(unit, micro)) unit = "u" + unit.substr(std::string(micro).size());
+    if (unit.starts_with(micro)) unit = "u" + unit.substr(std::string(micro).size());
   }
   static const std::map<std::string, double> kUnits = [] {
     constexpr double kInch = 25400;

@@ -72,7 +72,7 @@ TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
     }
     pages_.push_back(describe(pages_.size() + 1, *handle));
     // OME-XML may be large, and is the first page's
-    if (pages_.size() > 1 && !starts_with(pages_.back().description, "{\"shape\""))
+    if (pages_.size() > 1 && !pages_.back().description.starts_with("{\"shape\""))
       pages_.back().description.clear();
     if (TIFFLastDirectory(handle->tiff.get()) != 0) break;
     if (TIFFReadDirectory(handle->tiff.get()) != 1) {

@@ -210,7 +210,7 @@ bool shaped_layout(const std::string& path,
   const int64_t scene = selection.scene;
   std::vector<std::size_t> starts;  // in `pages`
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    if (starts_with(all[pages[i]].description, "{\"shape\"")) starts.push_back(i);
+    if (all[pages[i]].description.starts_with("{\"shape\"")) starts.push_back(i);
   }
   if (starts.empty() || starts[0] != 0) return false;
   check_scene(path, scene, starts.size());
@@ -256,7 +256,7 @@ TiffLayout plain_layout(const std::string& path,
                         const PageIndices& pages,
                         const Selection& selection) {
   const int64_t scene = selection.scene;
-  const bool is_aperio = starts_with(all[0].description, "Aperio") && all[0].is_tiled;
+  const bool is_aperio = all[0].description.starts_with("Aperio") && all[0].is_tiled;
   TiffLayout layout;
   std::vector<PageIndices> groups;
   std::map<std::array<uint32_t, 5>, std::size_t> known;
@@ -294,7 +294,7 @@ TiffLayout tiff_layout(const TiffFile& file, const Selection& wanted) {
   Selection selection = wanted;
   if (selection.scene == -1) selection.scene = 0;
   const PageIndices full = full_pages(pages);
-  if (starts_with(description, "ImageJ=")) {
+  if (description.starts_with("ImageJ=")) {
     check_scene(path, selection.scene, 1);
     return imagej_layout(file, full, selection);
   }

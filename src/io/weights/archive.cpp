@@ -46,7 +46,7 @@ std::string bioimageio_description(const std::string& folder) {
        entry != std::filesystem::directory_iterator();
        entry.increment(ignored)) {
     const std::string file = entry->path().string();
-    if (ends_with(file, ".bioimageio.yaml") || ends_with(file, ".rdf.yaml")) found.push_back(file);
+    if (file.ends_with(".bioimageio.yaml") || file.ends_with(".rdf.yaml")) found.push_back(file);
   }
   return found.size() == 1 ? found[0] : "";
 }
@@ -60,7 +60,7 @@ std::string nnunet_folder(const std::string& path) {
   };
   if (!fs::is_directory(path, ignored)) {
     const fs::path fold = fs::absolute(path, ignored).parent_path();
-    const bool is_fold = starts_with(fold.filename().string(), "fold_");
+    const bool is_fold = fold.filename().string().starts_with("fold_");
     return is_fold && is_model(fold.parent_path()) ? fold.parent_path().string() : "";
   }
   if (is_model(path)) return path;
@@ -84,22 +84,22 @@ ModelKind kind_of(const std::string& path) {
   if (!nnunet_folder(path).empty()) return ModelKind::nnunet;
   if (std::filesystem::is_directory(path, ignored))
     return bioimageio_description(path).empty() ? ModelKind::bundle : ModelKind::bioimageio;
-  if (ends_with(path, ".yaml") || ends_with(path, ".yml")) return ModelKind::bioimageio;
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return ModelKind::bioimageio;
   const std::string begin = InputFile(path).begin(16);
-  if (begins_as_onnx(begin) || starts_with(begin, "<?xml") || starts_with(begin, "<net"))
+  if (begins_as_onnx(begin) || begin.starts_with("<?xml") || begin.starts_with("<net"))
     return ModelKind::onnx;
-  if (!starts_with(begin, "PK\3\4")) return ModelKind::weights;
+  if (!begin.starts_with("PK\3\4")) return ModelKind::weights;
   return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
     for (const auto& [name, content] : files)  // which may hold any of the others
-      if (ends_with(name, "rdf.yaml") || ends_with(name, "bioimageio.yaml"))
+      if (name.ends_with("rdf.yaml") || name.ends_with("bioimageio.yaml"))
         return ModelKind::bioimageio;
     for (const auto& [name, content] : files) {
-      if (ends_with(name, "/plans.json")) return ModelKind::nnunet;
-      if (ends_with(name, "/constants.pkl")) return ModelKind::torchscript;
+      if (name.ends_with("/plans.json")) return ModelKind::nnunet;
+      if (name.ends_with("/constants.pkl")) return ModelKind::torchscript;
       if (name.find("/data/aotinductor/") != std::string::npos) return ModelKind::aoti;
-      if (ends_with(name, "configs/metadata.json") || ends_with(name, "configs/inference.json"))
+      if (name.ends_with("configs/metadata.json") || name.ends_with("configs/inference.json"))
         return ModelKind::bundle;
-      if (ends_with(name, "/models/model.json") || name == "serialized_exported_program.json") {
+      if (name.ends_with("/models/model.json") || name == "serialized_exported_program.json") {
         throw DataError(path +
                         ": a network of torch.export, without a task; train it (`train "
                         "model=exported model.file=net.pt2`) and predict with the checkpoint");
@@ -113,7 +113,7 @@ std::map<std::string, std::string> unpack(const std::string& path, const std::st
   return with_files(path, [&](const std::map<std::string, std::string_view>& files) {
     std::map<std::string, std::string> unpacked;
     for (const auto& [name, content] : files) {
-      if (!ends_with(name, ending)) continue;
+      if (!name.ends_with(ending)) continue;
       if (content.data() == nullptr)
         throw DataError(fmt::format("{}: {} is compressed", path, printable(name)));
       unpacked[name] = content;

@@ -72,13 +72,13 @@ class InlinedCalls {
     const auto at =
         static_cast<std::size_t>(std::ranges::find_if(inputs, is_graph) - inputs.begin());
     if (at == inputs.size()) refuse(call, "it has no graph");
-    if (ends_with(call.target, "set_grad_enabled")) {
+    if (call.target.ends_with("set_grad_enabled")) {
       const bool is_on = flag_at(call, 0);
       if (is_on && around.has_no_derivatives)
         refuse(call, "derivatives that are on within a part where they are off");
       region.has_no_derivatives = !is_on;
     }
-    if (ends_with(call.target, "autocast")) {
+    if (call.target.ends_with("autocast")) {
       if (flag_at(call, 2))
         refuse(
             call,
@@ -129,7 +129,7 @@ class InlinedCalls {
   /// Without derivatives a change in place of a value that has some would need more than inlining.
   void expect_own_change(const ExportedCall& call, const Names& names) const {
     const std::string name = call.target.substr(0, call.target.rfind('.'));
-    if (!ends_with(name, "_") || call.inputs.empty()) return;
+    if (!name.ends_with("_") || call.inputs.empty()) return;
     const auto outer = names.find(call.inputs[0].text);
     if (outer != names.end() && buffers_.count(outer->second) == 0)
       refuse(call, "a change in place of a tensor from outside of torch.no_grad()");

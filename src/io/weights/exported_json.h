@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "io/weights/exported_program.h"
 
 namespace cytra::io {
@@ -51,7 +50,7 @@ auto in_part(const std::string& path, const std::string& part, const Action& act
     refuse_program(path,
                    fmt::format("{} is not as torch.export writes it ({})", part, error.what()));
   } catch (const DataError& error) {
-    if (starts_with(error.what(), path)) throw;
+    if (std::string_view(error.what()).starts_with(path)) throw;
     refuse_program(path, fmt::format("{}: {}", part, error.what()));
   }
 }

@@ -26,11 +26,11 @@ struct ProgramParts {
 std::optional<ProgramParts> parts_of(const Files& files) {
   ProgramParts parts;
   for (const auto& [name, content] : files) {
-    if (ends_with(name, "/models/model.json") || name == "serialized_exported_program.json")
+    if (name.ends_with("/models/model.json") || name == "serialized_exported_program.json")
       parts.graph = name;
-    if (ends_with(name, "_weights_config.json") || ends_with(name, "_constants_config.json"))
+    if (name.ends_with("_weights_config.json") || name.ends_with("_constants_config.json"))
       parts.tables.push_back(name);
-    if (ends_with(name, "/data/weights/model.pt") || ends_with(name, "/data/constants/model.pt") ||
+    if (name.ends_with("/data/weights/model.pt") || name.ends_with("/data/constants/model.pt") ||
         name == "serialized_state_dict.pt" || name == "serialized_constants.pt")
       parts.states.push_back(name);
   }
@@ -56,7 +56,7 @@ struct ExportedProgram::Impl {
     const std::optional<ProgramParts> parts = parts_of(files);
     if (!parts) {
       const bool is_script = std::ranges::any_of(
-          files, [](const auto& entry) { return ends_with(entry.first, "/constants.pkl"); });
+          files, [](const auto& entry) { return entry.first.ends_with("/constants.pkl"); });
       refuse_program(path,
                      is_script ? "TorchScript, which predict runs and nothing trains"
                                : "an archive without models/model.json");
@@ -149,7 +149,7 @@ const TensorViews& ExportedProgram::tensors() const {
 std::string ExportedProgram::extra(const std::string& name) const {
   const MappedFile::Reading reading(impl_->file.mapped());
   for (const auto& [entry, content] : impl_->files)
-    if (ends_with(entry, "extra/" + name) || entry == "extra_files/" + name)
+    if (entry.ends_with("extra/" + name) || entry == "extra_files/" + name)
       return std::string(content);
   return "";
 }

@@ -74,7 +74,7 @@ SavedObjects read_zip(const std::string& path, std::string_view bytes) {
   const std::map<std::string, std::string_view> files = zip_directory(path, bytes);
   std::string folder;  // all lie in one, named as the file was when it was saved
   for (const auto& [name, content] : files) {
-    if (name.find('/') == name.rfind('/') && ends_with(name, "/data.pkl"))
+    if (name.find('/') == name.rfind('/') && name.ends_with("/data.pkl"))
       folder = name.substr(0, name.size() - 8);
   }
   if (folder.empty()) refuse_torch_file(path, "a ZIP archive without data.pkl");
@@ -92,7 +92,7 @@ SavedObjects read_zip(const std::string& path, std::string_view bytes) {
   SavedObjects saved;
   saved.pickle = read_pickle(path, pickle);
   const std::string prefix = folder + "data/";
-  for (auto at = files.lower_bound(prefix); at != files.end() && starts_with(at->first, prefix);
+  for (auto at = files.lower_bound(prefix); at != files.end() && at->first.starts_with(prefix);
        ++at)
     saved.storages[at->first.substr(prefix.size())] = at->second;
   return saved;
@@ -140,8 +140,8 @@ class StateReader {
   }
   bool is_tensor(const Node& node) const {
     const std::string_view function = function_of(maker_of(node));
-    return starts_with(function, "torch._utils._rebuild_") ||
-           starts_with(function, "torch._tensor._rebuild_");
+    return function.starts_with("torch._utils._rebuild_") ||
+           function.starts_with("torch._tensor._rebuild_");
   }
 
   /// The value in a call that LibTorch's pickle_save puts around dicts and lists to keep the types
@@ -309,7 +309,7 @@ bool is_torch_file(const std::string& path) {
   char first[16] = {};
   file.read_at(0, first, sizeof first);
   if (first[8] == '{') return false;  // the length of a safetensors header may look like anything
-  return starts_with({first, sizeof first}, kZip) ||
+  return std::string_view(first, sizeof first).starts_with(kZip) ||
          (first[0] == '\x80' && first[1] >= 2 && first[1] <= 5);
 }
 
@@ -319,9 +319,9 @@ struct TorchFile::Impl {
     const MappedFile::Reading reading(file->mapped());
     const std::string_view bytes(reinterpret_cast<const char*>(file->mapped().data()),
                                  file->bytes());
-    if (starts_with(bytes, kZip)) {
+    if (bytes.starts_with(kZip)) {
       take(path, read_zip(path, bytes), bytes.size());
-    } else if (starts_with(bytes, kLegacy)) {
+    } else if (bytes.starts_with(kLegacy)) {
       take(path, read_legacy(path, bytes), bytes.size());
     } else {
       refuse_torch_file(path, "not a file of torch.save");

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/strings.h"
 
 namespace cytra::io {
 namespace {
@@ -47,7 +46,7 @@ class ZipReader {
     return value;
   }
   bool is_at(uint64_t at, std::string_view mark) const {
-    return at <= bytes_.size() && starts_with(bytes_.substr(at), mark);
+    return at <= bytes_.size() && bytes_.substr(at).starts_with(mark);
   }
 
   /// Finds the directory's end record: the last one that is followed by a comment of its length.

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "io/zarr/codecs.h"
 #include "io/zarr/copy.h"
 #include "io/zarr/grid.h"
@@ -240,7 +239,7 @@ void ZarrArray::check_stored() const {
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(store_.path_of(key_), ignored)) {
     const std::string name = entry.path().filename().string();
-    if (starts_with(name, ".z") || name == "zarr.json" || !entry.is_regular_file(ignored)) continue;
+    if (name.starts_with(".z") || name == "zarr.json" || !entry.is_regular_file(ignored)) continue;
     if (++files * kChunksForAFile >= chunks) return;
   }
   throw DataError(fmt::format(

@@ -200,7 +200,7 @@ bool is_zarr(const std::string&, const std::string& path) {
   if (!fs::is_directory(path, ignored)) return false;
   std::string name = path;
   while (name.size() > 1 && name.back() == '/') name.pop_back();
-  if (ends_with(name, ".zarr")) return true;
+  if (name.ends_with(".zarr")) return true;
   for (const char* mark : {"zarr.json", ".zattrs", ".zgroup", ".zarray"}) {
     if (fs::exists(name + "/" + mark, ignored)) return true;
   }

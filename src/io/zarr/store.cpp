@@ -39,7 +39,7 @@ struct FreeText {
 
 bool is_within(const std::string& path, const std::string& root) {
   return root == "/" ||
-         (starts_with(path, root) && (path.size() == root.size() || path[root.size()] == '/'));
+         (path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/'));
 }
 
 }  // namespace

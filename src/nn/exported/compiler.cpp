@@ -96,8 +96,8 @@ void ExportedCompiler::read_calls() {
     };
     try {
       // What types and ranges Python had: autocast has others.
-      if (starts_with(call.target, "torch.ops.aten.sym_constrain_range") ||
-          starts_with(call.target, "torch.ops.aten._assert_tensor_metadata"))
+      if (call.target.starts_with("torch.ops.aten.sym_constrain_range") ||
+          call.target.starts_with("torch.ops.aten._assert_tensor_metadata"))
         continue;
       if (find_symbol_function(call.target) != nullptr) {
         for (const io::ExportedArgument& input : call.inputs)
@@ -194,7 +194,7 @@ int ExportedCompiler::now(int number) const {
 ExportedStep& ExportedCompiler::push(const Call& call, ExportedRun run) {
   if (call.source->is_outside_autocast) run = outside_autocast(std::move(run));
   // Weights whose channels come last turn the order of an image's.
-  if (to_.is_row_major_ && call.op && starts_with(call.op->short_name(), "conv"))
+  if (to_.is_row_major_ && call.op && call.op->short_name().starts_with("conv"))
     run = [run = std::move(run), to = call.writes.at(0)](Values& values, c10::Device device) {
       run(values, device);
       at(values, to) = at(values, to).toTensor().contiguous();

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "io/input_file.h"
 #include "io/weights/torch_file.h"
 #include "nn/weights.h"
@@ -46,7 +45,7 @@ ExportedFile::ExportedFile(const std::string& path) {
   text.assign(static_cast<const char*>(saved->second.data), saved->second.bytes);
   graph = io::read_exported_graph(path, text);
   for (const auto& [name, view] : file.tensors()) {
-    if (starts_with(name, front)) tensors[name.substr(front.size())] = tensor_of(view, name);
+    if (name.starts_with(front)) tensors[name.substr(front.size())] = tensor_of(view, name);
   }
   reading.check();
 }

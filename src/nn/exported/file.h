@@ -6,7 +6,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "device/error.h"
 #include "io/weights/exported_program.h"
 
@@ -29,7 +28,7 @@ auto naming_file(const std::string& path, const Action& action) -> decltype(acti
   try {
     return action();
   } catch (const DataError& error) {
-    if (starts_with(error.what(), path)) throw;
+    if (std::string_view(error.what()).starts_with(path)) throw;
     throw DataError(path + ": " + error.what());
   } catch (const c10::Error& error) {
     if (device::is_out_of_memory(error)) throw;

@@ -203,7 +203,7 @@ class GuardReader {
 
 int64_t factor_of(const std::string& expression, int64_t most) {
   constexpr std::string_view kBegin = "Mul(Integer(";
-  if (!starts_with(expression, kBegin)) return 1;
+  if (!expression.starts_with(kBegin)) return 1;
   int64_t factor = 0;
   for (std::size_t i = kBegin.size(); i < expression.size() && is_digit(expression[i]); ++i)
     factor = std::min<int64_t>(factor * 10 + expression[i] - '0', most);

@@ -19,7 +19,7 @@ std::optional<std::string> ExportedCompiler::parameter_name(int number,
   if (number < 0) return {};
   const std::optional<Tensor>& tensor = value(number).tensor;
   if (!tensor || tensor->kind == Input::Kind::constant) return {};
-  if (!ends_with(tensor->name, "." + last)) return {};
+  if (!tensor->name.ends_with("." + last)) return {};
   return tensor->name.substr(0, tensor->name.size() - last.size() - 1);
 }
 
@@ -59,7 +59,7 @@ bool ExportedCompiler::add_convolution(Call& call) {
   const OperatorCall& op = *call.op;
   if (op.overload() == "padding") return false;
   const std::size_t count = op.short_name().find("3d") == std::string::npos ? 2 : 3;
-  const bool transposed = starts_with(op.short_name(), "conv_transpose");
+  const bool transposed = op.short_name().starts_with("conv_transpose");
   const auto stride = op.whole_numbers("stride", count);
   const auto padding = op.whole_numbers("padding", count);
   const auto dilation = op.whole_numbers("dilation", count);
@@ -255,7 +255,7 @@ std::shared_ptr<Norm> ExportedCompiler::batch_norm_layer(const Call& call, doubl
 
 bool ExportedCompiler::add_dropout(Call& call) {
   const OperatorCall& op = *call.op;
-  const bool of_channels = starts_with(op.short_name(), "feature_dropout");
+  const bool of_channels = op.short_name().starts_with("feature_dropout");
   if (!follows(call)) return false;
   const auto p = op.real("p");
   if (!p) return false;

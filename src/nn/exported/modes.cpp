@@ -4,8 +4,6 @@
 
 #include <ATen/autocast_mode.h>
 
-#include "base/strings.h"
-
 namespace cytra::nn {
 namespace {
 
@@ -34,10 +32,10 @@ class AutocastOff {
 
 const char* training_argument(const std::string& short_name) {
   const std::string name =
-      ends_with(short_name, "_") ? short_name.substr(0, short_name.size() - 1) : short_name;
-  if (ends_with(name, "dropout")) return "train";
+      short_name.ends_with("_") ? short_name.substr(0, short_name.size() - 1) : short_name;
+  if (name.ends_with("dropout")) return "train";
   if (name == "instance_norm") return "use_input_stats";
-  return name == "batch_norm" || starts_with(name, "rrelu") ? "training" : "";
+  return name == "batch_norm" || name.starts_with("rrelu") ? "training" : "";
 }
 
 bool has_mode(const OperatorCall& op) {

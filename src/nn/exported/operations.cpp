@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "nn/dropout.h"
 #include "nn/exported/compiler.h"
 #include "nn/exported/modes.h"
@@ -60,7 +59,7 @@ bool ExportedCompiler::drop_count(Call& call) {
   const int self = now(call.op->value("self"));
   const std::optional<Tensor>& buffer = value(self).tensor;
   if (!buffer || buffer->kind != Input::Kind::buffer ||
-      !ends_with(buffer->name, "num_batches_tracked"))
+      !buffer->name.ends_with("num_batches_tracked"))
     return false;
   value(call.writes.at(0)).replaced = self;
   return true;
@@ -144,7 +143,7 @@ bool ExportedCompiler::add_power_iteration(const Call& call) {
     const std::optional<Tensor>& known = value(number).tensor;
     is_of_iteration |= memory_->of(number) == memory_->of(out) && known &&
                        known->kind == Input::Kind::buffer &&
-                       (ends_with(known->name, "_u") || ends_with(known->name, "_v"));
+                       (known->name.ends_with("_u") || known->name.ends_with("_v"));
   }
   if (!is_of_iteration) return false;
   op.rename_values([this](int number) { return now(number); });

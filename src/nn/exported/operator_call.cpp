@@ -21,8 +21,8 @@ using Numbers = std::function<int(const std::string&)>;
 /// The operator that a target names, "torch.ops.aten.conv2d.default".
 c10::OperatorHandle find_operator(const std::string& target) {
   constexpr std::string_view kPrefix = "torch.ops.";
-  const std::string path = starts_with(target, kPrefix) ? target.substr(kPrefix.size()) : "";
-  if (starts_with(path, "higher_order."))
+  const std::string path = target.starts_with(kPrefix) ? target.substr(kPrefix.size()) : "";
+  if (path.starts_with("higher_order."))
     throw DataError("{} (control flow in forward()) is not supported", printable(target));
   const std::size_t first = path.find('.'), last = path.rfind('.');
   if (first == std::string::npos || first == last)
@@ -30,7 +30,7 @@ c10::OperatorHandle find_operator(const std::string& target) {
   const std::string library = path.substr(0, first);
   const std::string name = path.substr(first + 1, last - first - 1);
   const std::string overload = path.substr(last + 1);
-  if (starts_with(name, "as_strided"))
+  if (name.starts_with("as_strided"))
     throw DataError("{} depends on how tensors lie in memory, which differs here",
                     printable(target));
   if (library != "aten" || !is_allowed_operator(library, name))

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "config/registry.h"
 #include "nn/blocks/dynunet_block.h"
 #include "nn/blocks/image_model.h"
@@ -190,7 +189,7 @@ class DynUNet final : public ImageModel, public NnunetModel {
     std::map<std::string, at::Tensor> weights;
     const auto take = [&](const std::string& from, const std::string& to) {
       for (auto tensor = own.lower_bound(from);
-           tensor != own.end() && starts_with(tensor->first, from);
+           tensor != own.end() && tensor->first.starts_with(from);
            ++tensor)
         weights[to + tensor->first.substr(from.size())] = tensor->second;
     };

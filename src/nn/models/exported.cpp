@@ -299,7 +299,7 @@ class ExportedModel final : public Model {
     sides[0] = 2;
     if (!are_allowed(sides)) return false;
     for (const auto& buffer : named_buffers())
-      if (is_training() && ends_with(buffer.key(), "running_var"))
+      if (is_training() && buffer.key().ends_with("running_var"))
         throw DataError(path_ +
                         ": its batch norms do not train by batches of 1, which torch.export takes "
                         "for another network; use data.batch_size=2 or more, and "

@@ -45,7 +45,7 @@ std::vector<std::pair<std::string, std::shared_ptr<Layer>>> encoder_layers(
   for (const auto& module : network.named_modules("", /*include_self=*/false)) {
     auto layer = std::dynamic_pointer_cast<Layer>(module.value());
     if (!layer || !std::regex_match(module.key(), pattern)) continue;
-    if (!found.empty() && starts_with(module.key(), found.back().first + ".")) continue;
+    if (!found.empty() && module.key().starts_with(found.back().first + ".")) continue;
     found.emplace_back(module.key(), std::move(layer));
   }
   if (name == "mednext") {  // it lists all blocks of the levels before all that lead down

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "config/registry.h"
 #include "io/weights/torch_file.h"
 #include "nn/blocks/dynunet_block.h"
@@ -187,7 +186,7 @@ class SegVit final : public FixedSizeModel {
       io::TensorViews own;
       for (const std::string front : {"_encoder.", "model._encoder.", "backbone._encoder."}) {
         for (const auto& [name, view] : tensors) {
-          if (starts_with(name, front) && name.find("intermediate_weighter") == std::string::npos)
+          if (name.starts_with(front) && name.find("intermediate_weighter") == std::string::npos)
             own[name.substr(front.size())] = view;
         }
       }

@@ -78,7 +78,7 @@ class SourceCheck {
         expect_class(chain());
       } else if (name == "getattr") {
         expect_getattr();
-      } else if (starts_with(name, "rpc_")) {
+      } else if (name.starts_with("rpc_")) {
         refuse_call(path_, file_, name);
       }
     }
@@ -250,9 +250,9 @@ class PickleCheck {
   }
   void expect_global() {
     const std::string library = line(), name = line(), whole = library + "." + name;
-    if (starts_with(library, "__torch__")) {
-      if (!starts_with(whole, "__torch__.torch.classes.") ||
-          starts_with(whole, "__torch__.torch.classes.quantized."))
+    if (library.starts_with("__torch__")) {
+      if (!whole.starts_with("__torch__.torch.classes.") ||
+          whole.starts_with("__torch__.torch.classes.quantized."))
         return;
     } else if (library == "torch" || library == "torch._utils" || library == "torch.jit._pickle" ||
                whole == "collections.OrderedDict") {
@@ -300,7 +300,7 @@ void expect_harmless_archive(const std::string& path,
     if (small == "model.json")
       throw DataError(path +
                       ": TorchScript of PyTorch 1.0 or earlier; save it again with a later one");
-    const bool is_source = ends_with(small, ".py"), is_pickle = ends_with(small, ".pkl");
+    const bool is_source = small.ends_with(".py"), is_pickle = small.ends_with(".pkl");
     if (!is_source && !is_pickle) continue;
     const auto [data, size] = archive.getRecord(name);
     const std::string_view bytes(static_cast<const char*>(data.get()), size);

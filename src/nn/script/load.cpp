@@ -120,7 +120,7 @@ at::Tensor first_kernel(const jit::Module& module) {
   }
   at::Tensor found;
   for_each_node(module.get_method("forward").graph()->block(), [&](const jit::Node& node) {
-    if (found.defined() || !starts_with(node.kind().toQualString(), "aten::") ||
+    if (found.defined() || !std::string_view(node.kind().toQualString()).starts_with("aten::") ||
         std::string_view(node.kind().toUnqualString()).find("conv") == std::string_view::npos)
       return;
     const auto value = jit::toIValue(node.input(1));

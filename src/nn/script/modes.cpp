@@ -56,7 +56,7 @@ std::vector<std::string> end_training_modes(const jit::Module& module) {
       if (code == nullptr) continue;
       jit::Block* block = code->graph()->block();
       for_each_node(block, [&](jit::Node& node) {
-        if (!starts_with(node.kind().toQualString(), "aten::")) return;
+        if (!std::string_view(node.kind().toQualString()).starts_with("aten::")) return;
         const std::string name = node.kind().toUnqualString();
         if (is_random(name) && node.owningBlock() == block)  // not in training alone
           random.push_back(fmt::format("{}: {}", item.name.empty() ? "forward" : item.name, name));

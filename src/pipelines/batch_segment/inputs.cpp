@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "io/csv.h"
 #include "io/formats.h"
 #include "io/image_folder.h"
@@ -63,7 +62,7 @@ std::vector<SegmentInput> list_segment_inputs(const std::string& path,
                                               const std::optional<std::string>& view) {
   std::error_code ignored;
   std::vector<SegmentInput> inputs;
-  if (ends_with(path, ".csv") || ends_with(path, ".tsv")) {
+  if (path.ends_with(".csv") || path.ends_with(".tsv")) {
     inputs = inputs_of_table(path);
   } else if (fs::is_directory(path, ignored) && !io::is_image_path(path)) {
     inputs = inputs_of_folder(path);

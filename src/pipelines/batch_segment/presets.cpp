@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/control_groups.h"
-#include "base/strings.h"
 #include "device/device.h"
 #include "device/memory.h"
 
@@ -40,7 +39,7 @@ SegmentPreset preset_of_device(const std::string& description, int64_t memory) {
     name = preset;
     break;
   }
-  if (starts_with(description, "cpu")) name = "cpu";
+  if (description.starts_with("cpu")) name = "cpu";
   return segment_preset(name, c10::kCPU);
 }
 

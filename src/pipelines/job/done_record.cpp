@@ -106,7 +106,7 @@ std::vector<std::string> DoneRecord::paths() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (starts_with(name, kind_ + ".") && ends_with(name, ".jsonl") &&
+    if (name.starts_with(kind_ + ".") && name.ends_with(".jsonl") &&
         fs::is_regular_file(entry.symlink_status(ignored)))
       found.emplace_back(entry.last_write_time(ignored), folder_ + "/" + name);
   }

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "base/strings.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/layout/layout.h"
@@ -56,7 +55,7 @@ std::string module_of(const std::string& path, bool is_folder) {
   std::error_code ignored;
   const bool has_list = is_folder ? fs::exists(fs::path(path) / "dataset.json", ignored) &&
                                         fs::exists(fs::path(path) / "imagesTr", ignored)
-                                  : ends_with(path, ".json") && data::is_there(path);
+                                  : path.ends_with(".json") && data::is_there(path);
   if (!has_list) return "";
   data::DataNeeds needs;
   needs.has_target = false;
@@ -94,7 +93,7 @@ std::vector<data::Sample> of_data_set(const std::string& module,
 /// Whether a folder is an image itself: an OME-Zarr, or, for a 3D model, a DICOM series.
 bool is_image_folder(const std::string& path, const InputWants& wants) {
   std::error_code ignored;
-  if (ends_with(path, ".zarr")) return true;
+  if (path.ends_with(".zarr")) return true;
   for (const char* name : {"zarr.json", ".zattrs", ".zgroup", ".zarray"})
     if (fs::exists(fs::path(path) / name, ignored)) return true;
   try {
@@ -114,7 +113,7 @@ void put_channels_together(int64_t channels,
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::string stem = data::stem_of(fs::path(samples[i].id).filename().string());
     const auto number = static_cast<int64_t>(i) % channels;
-    if (!ends_with(stem, fmt::format("_{:04}", number))) return;
+    if (!stem.ends_with(fmt::format("_{:04}", number))) return;
     if (number == 0) {
       whole.push_back(samples[i]);
     } else {
@@ -186,7 +185,7 @@ int64_t timepoints_of(const data::Source& source, const PartsToTake& chosen) {
 }  // namespace
 
 bool InputOptions::is_manifest() const {
-  return ends_with(path, ".csv") || ends_with(path, ".tsv");
+  return path.ends_with(".csv") || path.ends_with(".tsv");
 }
 
 InputWants wants_of(const inference::LoadedModel& model) {
@@ -209,7 +208,7 @@ InputWants wants_of(const inference::Predictor& predictor, const Node& inference
   const Node& trained = predictor.model().config;
   InputWants wants = wants_of(predictor.model());
   wants.time_is_channel =
-      ends_with(trained.get<std::string>("data._target_", ""), "DecathlonDatamodule");
+      trained.get<std::string>("data._target_", "").ends_with("DecathlonDatamodule");
   for (const Node& load : loads_of(predictor)) {
     wants.spatial_dims = load.get<int64_t>("spatial_dims", wants.spatial_dims);
     add_keys(load, wants.keys);

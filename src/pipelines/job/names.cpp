@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/strings.h"
 #include "io/fingerprint.h"
 #include "io/formats.h"
 
@@ -24,7 +23,7 @@ std::string short_name(const std::string& stem) {
 
 std::string OutputNames::next(const data::Source& source) {
   std::string stem = io::stem_of(source.path);
-  if (!source.more.empty() && ends_with(stem, "_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
+  if (!source.more.empty() && stem.ends_with("_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
   return unique(short_name(stem));

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 #include "config/registry.h"
 #include "device/fast_precision.h"
 #include "io/safetensors.h"
@@ -114,7 +113,7 @@ class SamShapes {
     const std::string first = "image_encoder.patch_embed.proj.weight";
     bool is_tiny_vit = false;
     for (const auto& [name, view] : tensors) {
-      if (ends_with(name, first)) {
+      if (name.ends_with(first)) {
         front_ = name.substr(0, name.size() - first.size());
         return;
       }

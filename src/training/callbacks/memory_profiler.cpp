@@ -110,7 +110,7 @@ class MemoryMeter final : public perf::ScopeListener, public c10::MemoryReportin
 
   void begin(const char* name) override {
     const std::lock_guard lock(mutex_);
-    if (depth_++ == 0) enter(starts_with(name, "callbacks.") ? "callbacks" : name);
+    if (depth_++ == 0) enter(std::string_view(name).starts_with("callbacks.") ? "callbacks" : name);
   }
   void end() override {
     const std::lock_guard lock(mutex_);

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/own_files.h"
 #include "base/stopwatch.h"
-#include "base/strings.h"
 #include "config/registry.h"
 #include "training/callback.h"
 #include "training/trainer_options.h"
@@ -329,7 +328,7 @@ class ModelCheckpoint final : public Callback {
     if (worst.second != newest && is_own(worst.second)) context.remove.push_back(worst.second);
     return worst;
   }
-  bool is_own(const std::string& path) const { return starts_with(path, options_.dirpath + "/"); }
+  bool is_own(const std::string& path) const { return path.starts_with(options_.dirpath + "/"); }
   std::string watched() const {
     return options_.monitor ? options_.mode + " " + *options_.monitor : "";
   }

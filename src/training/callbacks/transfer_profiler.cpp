@@ -90,9 +90,9 @@ class TransferProfile final : public Profile {
     const std::string& phase = where.phase;
     if (phase == "optimizer" || phase == "data") return !is_cpu_;
     return phase == "forward" || phase == "backward" ||
-           (starts_with(phase, "callbacks.") &&
-            (ends_with(phase, ".on_batch_start") || ends_with(phase, ".on_before_step") ||
-             ends_with(phase, ".on_step_end")));
+           (phase.starts_with("callbacks.") &&
+            (phase.ends_with(".on_batch_start") || phase.ends_with(".on_before_step") ||
+             phase.ends_with(".on_step_end")));
   }
 
   void warn(const perf::TransferPlace& where) const {

@@ -48,7 +48,7 @@ class HtmlReport final : public Logger {
     const bool has_times = metrics.count("data_time") != 0;
     const auto steps = static_cast<double>(has_times ? step - std::exchange(timed_, step) : 0);
     for (const auto& [name, value] : metrics) {
-      if (starts_with(name, "timer/")) continue;  // their table comes as a text
+      if (name.starts_with("timer/")) continue;  // their table comes as a text
       page_.curves[name].add(static_cast<double>(step), value);
       if (name == "data_time") page_.waited += value * steps;
       if (name == "step_time") page_.computed += value * steps;

@@ -31,7 +31,7 @@ bool is_end(const std::string& text) {
                         std::ranges::any_of(kEndSignals, [&](int signal) {
                           return code == signal_exit_code(signal);
                         });
-  return is_known && starts_with(text, std::to_string(code) + " ");
+  return is_known && text.starts_with(std::to_string(code) + " ");
 }
 
 /// Throws the error that ended another process, so that this one has the same exit code.

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "base/strings.h"
 #include "config/checked.h"
 #include "nn/forward_state.h"
 #include "nn/model.h"
@@ -34,7 +33,7 @@ void try_one_image(Task& task, data::Batch batch, const Precision& precision) {
   nn::Model& model = task.model();
   const auto buffers = model.named_buffers().keys();
   const bool has_norm = std::ranges::any_of(
-      buffers, [](const std::string& name) { return ends_with(name, "running_mean"); });
+      buffers, [](const std::string& name) { return name.ends_with("running_mean"); });
   if (!has_norm || batch.ids.size() < 2 || batch.tensors.empty()) return;
   for (auto& [key, rows] : batch.tensors) rows = rows.narrow(0, 0, 1);
   batch.ids.resize(1);

@@ -48,7 +48,7 @@ std::string filename_in(const std::string& header) {
 
 std::vector<FormPart> parse_form(const std::string& type, std::string body) {  // NOLINT: freed here
   const std::string boundary = parameter_in(type, "boundary");
-  if (!starts_with(in_small_letters(type), "multipart/form-data") || boundary.empty() ||
+  if (!in_small_letters(type).starts_with("multipart/form-data") || boundary.empty() ||
       boundary.size() > kMostBoundary)
     throw HttpError(400, "Content-Type: expected multipart/form-data with a boundary, RFC 2046's");
   const std::string mark = "--" + boundary;

@@ -46,7 +46,7 @@ std::string url_decoded(const std::string& text, bool is_query) {
 
 std::string form_value(const std::string& form, const std::string& name) {
   for (const std::string& pair : split(form, '&'))
-    if (starts_with(pair, name + "=")) return url_decoded(pair.substr(name.size() + 1), true);
+    if (pair.starts_with(name + "=")) return url_decoded(pair.substr(name.size() + 1), true);
   return "";
 }
 

@@ -553,7 +553,7 @@ void Service::close() {
 }  // namespace
 
 bool is_loopback(const std::string& host) {
-  if (host == "localhost" || starts_with(host, "unix:")) return true;
+  if (host == "localhost" || host.starts_with("unix:")) return true;
   ErrorCode error;
   const auto address = net::ip::make_address(host, error);
   return !error && address.is_loopback();
@@ -571,7 +571,7 @@ HttpServer::HttpServer(const std::string& host,
                        HttpHandler& handler)
     : impl_(std::make_unique<Impl>()) {
   impl_->service = std::make_shared<Service>(limits, handler);
-  if (starts_with(host, "unix:")) {
+  if (host.starts_with("unix:")) {
     impl_->service->open_local(host.substr(5));
   } else {
     impl_->service->open_tcp(host, port);

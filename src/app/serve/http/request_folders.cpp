@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/strings.h"
 
 namespace cytra::app {
 namespace fs = std::filesystem;
@@ -40,7 +39,7 @@ void remove_left(const std::string& parent) {
        entry.increment(ignored)) {
     const std::string path = entry->path().string();
     struct stat status {};
-    if (!starts_with(path, parent + kFolderName) || ::lstat(path.c_str(), &status) != 0 ||
+    if (!path.starts_with(parent + kFolderName) || ::lstat(path.c_str(), &status) != 0 ||
         !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid())
       continue;
     const Descriptor lock(::open((path + "/.lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -108,8 +107,7 @@ RequestFolders::Folder::~Folder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
   const std::lock_guard lock(folders_.mutex_);
-  if (!starts_with(path_,
-                   folders_.folder_ + "/"))  // a folder without a lock: the last one ends it
+  if (!path_.starts_with(folders_.folder_ + "/"))  // a folder without a lock: the last one ends it
     fs::remove(fs::path(path_).parent_path(), ignored);
   folders_.free_.push_back(number_);
 }

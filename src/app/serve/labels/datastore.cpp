@@ -37,7 +37,7 @@ std::vector<std::string> image_files_in(const std::string& folder) {
   for (fs::directory_iterator entry(folder, ignored), last; entry != last;
        entry.increment(ignored)) {
     const std::string path = entry->path().string();
-    const bool is_hidden = starts_with(entry->path().filename().string(), ".");
+    const bool is_hidden = entry->path().filename().string().starts_with(".");
     if (!is_hidden && entry->is_regular_file(ignored) && io::format_of_name(path) != nullptr)
       paths.push_back(path);
   }

@@ -177,7 +177,7 @@ void label_infer(ServeState& state,
   const HttpHead& head = exchange->head;
   std::vector<FormPart> parts;  // none: the address says it all
   if (const std::string type = head.header("content-type");
-      starts_with(in_small_letters(type), "application/x-www-form-urlencoded")) {
+      in_small_letters(type).starts_with("application/x-www-form-urlencoded")) {
     parts.push_back({"params", "", form_value(exchange->body, "params")});
   } else if (!exchange->body.empty()) {
     parts = parse_form(type, std::exchange(exchange->body, {}));

@@ -144,7 +144,7 @@ HttpResponse attachment(std::string content, const std::string& name) {
       format != nullptr && !format->media_type.empty())
     response.type = format->media_type;
   for (const auto& [ending, type] : kOtherMediaTypes)
-    if (ends_with(name, ending)) response.type = type;
+    if (name.ends_with(ending)) response.type = type;
   response.headers.emplace_back("Content-Disposition",
                                 fmt::format("attachment; filename=\"{}\"", name));
   return response;
@@ -252,7 +252,7 @@ ImageRequest image_request_of(HttpExchange& exchange, const std::vector<Paramete
   AskedResult asked{
       head.parameter("head"), head.parameter("save"), number_in(head, "threshold", 0, 1)};
   if (const auto seconds = number_in(head, "timeout", 0.001, 1e6)) exchange.expire_in(*seconds);
-  if (starts_with(file.type, "multipart/")) {  // of a browser, or curl -F image=@FILE
+  if (file.type.starts_with("multipart/")) {  // of a browser, or curl -F image=@FILE
     std::vector<FormPart> parts =
         parse_form(head.header("content-type"), std::exchange(exchange.body, {}));
     FormPart& part = file_part(parts);

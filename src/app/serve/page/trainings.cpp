@@ -39,7 +39,7 @@ std::vector<RunFolder> run_folders(const std::string& folder) {
        entry != last && seen < kMostSeen;
        entry.increment(ignored), ++seen) {
     const std::string name = entry->path().filename().string();
-    if (starts_with(name, ".") || entry.depth() >= kDeepest) entry.disable_recursion_pending();
+    if (name.starts_with(".") || entry.depth() >= kDeepest) entry.disable_recursion_pending();
     if (name != "report.html" || entry->is_symlink(ignored) || !entry->is_regular_file(ignored))
       continue;
     runs.push_back({entry->path().parent_path().lexically_relative(folder).string(),

@@ -87,7 +87,7 @@ HttpResponse Router::openapi() const {
       parameters.push_back(std::move(parameter));
     };
     for (const std::string& part : split(route.path, '/'))
-      if (starts_with(part, "{")) add(part.substr(1, part.size() - 2), "path", "", true);
+      if (part.starts_with("{")) add(part.substr(1, part.size() - 2), "path", "", true);
     for (const Parameter& own : route.parameters) add(own.name, "query", own.help, false);
     if (route.takes_file) {
       const Json file{{"schema", {{"type", "string"}, {"format", "binary"}}}};

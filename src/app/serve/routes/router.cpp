@@ -21,7 +21,7 @@ bool is_of_route(const std::string& path, const std::string& route, ServeArgumen
   if (parts.size() != expected.size()) return false;
   ServeArguments found;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const bool is_name = starts_with(expected[i], "{");
+    const bool is_name = expected[i].starts_with("{");
     if (is_name && !parts[i].empty()) {
       found.push_back(parts[i]);
     } else if (parts[i] != expected[i]) {
@@ -174,7 +174,7 @@ void Router::check_client(const HttpHead& head, const Route& route) const {
       host.resize(port);
     const bool is_number = host.find_first_not_of("0123456789.") == std::string::npos;
     if (host != "localhost" && host != "[::1]" && host != state_.config.host &&
-        !(is_number && starts_with(host, "127.")) && !starts_with(state_.config.host, "unix:"))
+        !(is_number && host.starts_with("127.")) && !state_.config.host.starts_with("unix:"))
       throw HttpError(421, printable(host) + ": expected localhost as Host");
     if (const std::string origin = head.header("origin");
         !origin.empty() && origin != "http://" + head.header("host"))
@@ -185,7 +185,7 @@ void Router::check_client(const HttpHead& head, const Route& route) const {
   const std::string given = head.header("authorization"), begin = "bearer ";
   if (given.empty())
     throw HttpError(401, "no token; expected the header `Authorization: Bearer TOKEN`");
-  if (!starts_with(in_small_letters(given), begin) || !is_token(given.substr(begin.size())))
+  if (!in_small_letters(given).starts_with(begin) || !is_token(given.substr(begin.size())))
     throw HttpError(401, "the token is another one than the server's");
 }
 

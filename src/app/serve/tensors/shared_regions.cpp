@@ -39,7 +39,7 @@ void SharedRegions::add(const std::string& name, const Region& region) {
     throw HttpError(400, "shared memory {}: {}", printable(region.key), why);
   };
   if (name.size() > kLongestName) fail(fmt::format("a name of {} bytes", name.size()));
-  const std::string key = region.key.substr(starts_with(region.key, "/") ? 1 : 0);
+  const std::string key = region.key.substr(region.key.starts_with("/") ? 1 : 0);
   if (key.empty() || key == "." || key == ".." || key.find('/') != std::string::npos ||
       key.find('\0') != std::string::npos)
     fail("expected the name of a region: /name");

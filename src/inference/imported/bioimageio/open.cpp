@@ -53,7 +53,7 @@ ImportedModel open_weights(const Package& package) {
                                           "." + architecture.get<std::string>("callable")
                                     : architecture.as<std::string>();
     const std::string last = name.substr(name.rfind('.') + 1);
-    if (starts_with(name, "monai.") && last != "ExportedProgram" &&
+    if (name.starts_with("monai.") && last != "ExportedProgram" &&
         Registry<nn::Model>::instance().components().types.count(last) != 0) {
       const Node* kwargs =
           is_map ? architecture.find_direct("kwargs") : entry.find_direct("kwargs");
@@ -205,7 +205,7 @@ void set_output(Node& task, const PackageTensor& output, const PackageObjects& o
     const auto id = operation.get<std::string>("id");
     const Node* dtype = operation.find("kwargs.dtype");
     const bool is_float =
-        id == "ensure_dtype" && dtype != nullptr && starts_with(dtype->as<std::string>(), "float");
+        id == "ensure_dtype" && dtype != nullptr && dtype->as<std::string>().starts_with("float");
     if (!is_float) ids.push_back(id);
   }
   const bool are_masks = ids == std::vector<std::string>{"sigmoid"};

@@ -92,8 +92,8 @@ Package::Package(const std::string& path) {
   if (type != "model")
     refuse_package(root_.at("type"), "'" + printable(type) + "', expected model");
   const std::string version = root_.get<std::string>("format_version");
-  is_old_ = starts_with(version, "0.4.") || version == "0.4";
-  if (!is_old_ && !starts_with(version, "0.5.") && version != "0.5") {
+  is_old_ = version.starts_with("0.4.") || version == "0.4";
+  if (!is_old_ && !version.starts_with("0.5.") && version != "0.5") {
     refuse_package(root_.at("format_version"), "'" + printable(version) + "', expected 0.4 or 0.5");
   }
   expect_different_names();
