@@ -51,13 +51,13 @@ void throw_no_transforms(const SplitTransforms& transforms, Split split) {
   const config::Node& list = split == Split::train     ? transforms.train
                              : split == Split::predict ? transforms.predict
                                                        : transforms.valid;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "{}: no transforms, so nothing loads the images of '{}': expected a list of transforms{}",
       list.path.empty() ? fmt::format("data.transforms.{}", name_of(split)) : list.where(),
       name_of(split),
       split == Split::valid
           ? " that begins with LoadImaged (or no validation: trainer.limit_val_batches=0)"
-          : " that begins with LoadImaged"));
+          : " that begins with LoadImaged");
 }
 
 BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
@@ -95,11 +95,11 @@ std::string table_of(const std::string& folder, Split split) {
   }
   if (found.size() > 1) {
     throw ConfigError(
-        fmt::format("data.path: {} and {}: two tables for {}, expected one; delete or rename the "
-                    "other, or name a single table of all splits",
-                    found[0],
-                    found[1],
-                    name_of(split)));
+        "data.path: {} and {}: two tables for {}, expected one; delete or rename the other, or "
+        "name a single table of all splits",
+        found[0],
+        found[1],
+        name_of(split));
   }
   return found.empty() ? "" : found[0];
 }

@@ -68,11 +68,10 @@ Manifest::Manifest(const std::string& path,
     }
   }
   if (!images_.empty() || rows() == 0) return;
-  throw DataError(
-      fmt::format("{}: no images: column '{}' begins with '{}', expected paths of files",
+  throw DataError("{}: no images: column '{}' begins with '{}', expected paths of files",
                   path,
                   names.front(),
-                  printable(cell(0, table_.column(names.front())), 80)));
+                  printable(cell(0, table_.column(names.front())), 80));
 }
 
 std::string Manifest::place(std::size_t row, std::size_t column) const {
@@ -122,9 +121,9 @@ std::vector<int64_t> Manifest::numbers(std::size_t row, std::size_t column) cons
   for (const std::string& part : split(cell(row, column), ',')) {
     result.push_back(whole_number(trim(part)));
     if (result.back() < 0) {
-      throw DataError(fmt::format("{} is '{}', expected a number from 0, or several as in 0,2",
-                                  place(row, column),
-                                  printable(cell(row, column))));
+      throw DataError("{} is '{}', expected a number from 0, or several as in 0,2",
+                      place(row, column),
+                      printable(cell(row, column)));
     }
   }
   return result;
@@ -134,8 +133,8 @@ int64_t Manifest::number(std::size_t row, std::size_t column, int64_t otherwise)
   if (column == kNone || trim(cell(row, column)) == "-1") return otherwise;
   const std::vector<int64_t> values = numbers(row, column);
   if (values.size() > 1) {
-    throw DataError(fmt::format(
-        "{} is '{}', expected one number", place(row, column), printable(cell(row, column))));
+    throw DataError(
+        "{} is '{}', expected one number", place(row, column), printable(cell(row, column)));
   }
   return values.empty() ? otherwise : values[0];
 }
@@ -165,18 +164,18 @@ std::vector<int64_t> Manifest::timepoints(std::size_t row,
                              : selectors.stop != kNone ? selectors.stop
                                                        : selectors.step;
   if (start > stop) {
-    throw DataError(fmt::format("{}: time points {} to {}{}: there are no such time points",
-                                place(row, blamed),
-                                start,
-                                stop,
-                                is_of_file ? ", the file's last" : ""));
+    throw DataError("{}: time points {} to {}{}: there are no such time points",
+                    place(row, blamed),
+                    start,
+                    stop,
+                    is_of_file ? ", the file's last" : "");
   }
   if ((stop - start) / step >= kMostImages) {
-    throw DataError(fmt::format("{}: time points {} to {}, expected {} at most in one row",
-                                place(row, blamed),
-                                start,
-                                stop,
-                                kMostImages));
+    throw DataError("{}: time points {} to {}, expected {} at most in one row",
+                    place(row, blamed),
+                    start,
+                    stop,
+                    kMostImages);
   }
   std::vector<int64_t> result;
   for (int64_t time = start; time <= stop; time += step) result.push_back(time);
@@ -193,12 +192,11 @@ std::vector<Source> Manifest::sources(std::size_t row, const ImageColumn& column
   source.path = path_of(text);
   if (!is_there(source.path)) {
     std::error_code error;
-    throw DataError(fmt::format("{}: {}: {}",
-                                place(row, column.index),
-                                fs::exists(source.path, error)
-                                    ? "a pipe, socket or device, expected an image"
-                                    : "no such image",
-                                printable(source.path, 300)));
+    throw DataError("{}: {}: {}",
+                    place(row, column.index),
+                    fs::exists(source.path, error) ? "a pipe, socket or device, expected an image"
+                                                   : "no such image",
+                    printable(source.path, 300));
   }
   const Selectors& selectors = column.selectors;
   source.selection.axes = axes_;
@@ -226,8 +224,7 @@ void Manifest::add_row(std::size_t row, std::vector<Sample>& samples) const {
     const std::string text = trim(cell(row, weight_));
     if (!io::read_number(text, sample.weight) || !std::isfinite(sample.weight) ||
         sample.weight < 0) {
-      throw DataError(
-          fmt::format("{} is '{}', expected a weight of at least 0", place(row, weight_), text));
+      throw DataError("{} is '{}', expected a weight of at least 0", place(row, weight_), text);
     }
   }
   std::vector<std::vector<Source>> by_column;
@@ -241,10 +238,10 @@ void Manifest::add_row(std::size_t row, std::vector<Sample>& samples) const {
                     " is empty, like all cells of images in this row");
   for (std::size_t c = 0; c < images_.size(); ++c) {
     if (by_column[c].size() <= 1 || by_column[c].size() == count) continue;
-    throw DataError(fmt::format("{} gives {} images, another column of the row {}",
-                                place(row, images_[c].index),
-                                by_column[c].size(),
-                                count));
+    throw DataError("{} gives {} images, another column of the row {}",
+                    place(row, images_[c].index),
+                    by_column[c].size(),
+                    count);
   }
   for (std::size_t i = 0; i < count; ++i) {
     Sample& added = samples.emplace_back(sample);

@@ -27,8 +27,7 @@ std::vector<std::string> SourceKeyOptions::read(const std::vector<std::string>& 
   if (columns.empty())
     throw ConfigError("source_keys: expected data.columns, the first of which they replace");
   if (std::set<std::string>(source_keys.begin(), source_keys.end()).size() < source_keys.size())
-    throw ConfigError(
-        fmt::format("source_keys: [{}], expected each once", fmt::join(source_keys, ", ")));
+    throw ConfigError("source_keys: [{}], expected each once", fmt::join(source_keys, ", "));
   joined = columns.front();
   std::vector<std::string> all = source_keys;
   for (std::size_t i = 1; i < columns.size(); ++i)
@@ -46,8 +45,7 @@ void join_sources(const std::vector<std::string>& keys,
     for (const std::string& key : keys) {
       const auto found = sample.sources.find(key);
       if (found == sample.sources.end()) {
-        throw DataError(
-            fmt::format("{}: no image in the column '{}' of data.source_keys", sample.id, key));
+        throw DataError("{}: no image in the column '{}' of data.source_keys", sample.id, key);
       }
       const Source& own = found->second;
       if (all.path.empty()) {
@@ -56,10 +54,10 @@ void join_sources(const std::vector<std::string>& keys,
       }
       if (!is_same_part(all.selection, own.selection)) {
         throw ConfigError(
-            fmt::format("data.source_keys: {} of {}: a scene, time point, level or channel of its "
-                        "own, expected the same of all keys, and no channel",
-                        key,
-                        sample.id));
+            "data.source_keys: {} of {}: a scene, time point, level or channel of its own, "
+            "expected the same of all keys, and no channel",
+            key,
+            sample.id);
       }
       all.more.push_back(own.path);
       all.more.insert(all.more.end(), own.more.begin(), own.more.end());

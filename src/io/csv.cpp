@@ -55,7 +55,7 @@ class TableParser {
   }
   int line() const { return row_line_; }
   [[noreturn]] void fail(int line, const std::string& what) const {
-    throw DataError(fmt::format("{}:{}: {}", path_, line, what));
+    throw DataError("{}:{}: {}", path_, line, what);
   }
 
  private:

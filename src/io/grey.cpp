@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/log.h"
 
@@ -27,10 +25,10 @@ class GreyReader final : public ImageReader {
   Image read(const Region& region) const override {
     Image image = colours_->read(region);
     if (make_grey(image, path_)) return image;
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: {} channels that differ, the model expects 1 (LoadImaged's channel chooses one)",
         path_,
-        image.shape[0]));
+        image.shape[0]);
   }
 
  private:

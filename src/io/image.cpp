@@ -64,15 +64,15 @@ std::size_t check_shape(const std::string& path,
   }
   if (!fits || bytes > INT64_MAX || !is_plausible_ratio(bytes, file_bytes)) {
     throw DataError(
-        fmt::format("{}: a size of {} x {} x {} x {} (C, Z, Y, X) is not plausible for a file of "
-                    "{}, expected at most {} times the file; the file may be damaged",
-                    path,
-                    shape[0],
-                    shape[1],
-                    shape[2],
-                    shape[3],
-                    format_bytes(static_cast<double>(file_bytes)),
-                    kRatio));
+        "{}: a size of {} x {} x {} x {} (C, Z, Y, X) is not plausible for a file of {}, expected "
+        "at most {} times the file; the file may be damaged",
+        path,
+        shape[0],
+        shape[1],
+        shape[2],
+        shape[3],
+        format_bytes(static_cast<double>(file_bytes)),
+        kRatio);
   }
   return bytes;
 }
@@ -82,13 +82,12 @@ void check_memory(const std::string& path, const std::string& what, double bytes
   const AvailableMemory memory = available_memory();
   if (bytes <= static_cast<double>(memory.bytes)) return;
   throw MemoryError(
-      fmt::format("{}: {} take {}, expected at most the {} that are left ({}); an OME-Zarr is read "
-                  "in parts",
-                  path,
-                  what,
-                  format_bytes(bytes),
-                  format_bytes(static_cast<double>(memory.bytes)),
-                  memory.limit));
+      "{}: {} take {}, expected at most the {} that are left ({}); an OME-Zarr is read in parts",
+      path,
+      what,
+      format_bytes(bytes),
+      format_bytes(static_cast<double>(memory.bytes)),
+      memory.limit);
 }
 
 void allocate(const std::string& path,
@@ -98,15 +97,15 @@ void allocate(const std::string& path,
   const std::size_t bytes = check_shape(path, shape, image.dtype, file_bytes);
   if (bytes > kLargest) {
     throw DataError(
-        fmt::format("{}: {} x {} x {} x {} (C, Z, Y, X) pixels at once take {}, "
-                    "expected at most {}; read it in parts",
-                    path,
-                    shape[0],
-                    shape[1],
-                    shape[2],
-                    shape[3],
-                    format_bytes(static_cast<double>(bytes)),
-                    format_bytes(static_cast<double>(kLargest))));
+        "{}: {} x {} x {} x {} (C, Z, Y, X) pixels at once take {}, expected at most {}; read it "
+        "in parts",
+        path,
+        shape[0],
+        shape[1],
+        shape[2],
+        shape[3],
+        format_bytes(static_cast<double>(bytes)),
+        format_bytes(static_cast<double>(kLargest)));
   }
   // Readers convert the image to float32.
   check_memory(

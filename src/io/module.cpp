@@ -24,7 +24,7 @@ struct Module {
 [[noreturn]] void fail_module(const std::string& path,
                               const Module& module,
                               const std::string& why) {
-  throw DataError(fmt::format("{}: {}, but {}", path, module.what, why));
+  throw DataError("{}: {}, but {}", path, module.what, why);
 }
 
 template <class Entry = ModuleEntry>

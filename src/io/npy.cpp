@@ -106,11 +106,11 @@ struct NpyHeader {
 
 [[noreturn]] void fail_length(const std::string& path, uint64_t found, int64_t expected) {
   throw DataError(
-      fmt::format("{}: {} bytes behind its header, expected {} for its shape; the "
-                  "file may be truncated: copy or save it again",
-                  path,
-                  found,
-                  expected));
+      "{}: {} bytes behind its header, expected {} for its shape; the file may be truncated: copy "
+      "or save it again",
+      path,
+      found,
+      expected);
 }
 
 std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& selection) {

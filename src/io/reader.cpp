@@ -113,13 +113,12 @@ Region within(const Region& region, const std::array<int64_t, 4>& shape, const s
     int64_t& size = whole.size[i];
     if (size == -1) size = side - whole.begin[i];
     if (whole.begin[i] < 0 || size < 1 || whole.begin[i] >= side || size > side - whole.begin[i]) {
-      throw DataError(
-          fmt::format("{}: a region of {} from {} along {}, expected one within 0 to {}",
+      throw DataError("{}: a region of {} from {} along {}, expected one within 0 to {}",
                       path,
                       region.size[i],
                       region.begin[i],
                       "ZYX"[i],
-                      side));
+                      side);
     }
   }
   return whole;
@@ -174,11 +173,11 @@ Image crop(const Image& image, const Region& region, const std::string& path) {
 Chosen select(const std::string& path, const Selection& selection, ImageInfo& info) {
   const auto check = [&](const char* what, int64_t index, int64_t count) {
     if (index < 0 || index >= count) {
-      throw DataError(fmt::format("{}: no {} {}, expected 0{}",
-                                  path,
-                                  what,
-                                  index,
-                                  count > 1 ? fmt::format(" to {}", count - 1) : ""));
+      throw DataError("{}: no {} {}, expected 0{}",
+                      path,
+                      what,
+                      index,
+                      count > 1 ? fmt::format(" to {}", count - 1) : "");
     }
   };
   check("scene", selection.scene, info.scenes);
@@ -188,12 +187,12 @@ Chosen select(const std::string& path, const Selection& selection, ImageInfo& in
     check("time point", selection.timepoint, info.timepoints);
     chosen.timepoint = selection.timepoint;
   } else if (info.timepoints > 1) {
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: {} time points, expected one; choose one of 0 to {} by `timepoint`, or, of TIFF and "
         "arrays whose time points are planes of a stack, say so by `axes`, such as ZYX",
         path,
         info.timepoints,
-        info.timepoints - 1));
+        info.timepoints - 1);
   }
   chosen.channels = selection.channels;
   if (chosen.channels.empty()) {

@@ -95,8 +95,8 @@ std::unique_ptr<ImageWriter> create_image(const std::string& path,
       return writer;
     }
   }
-  throw ConfigError(fmt::format(
-      "{}: no format is written by that ending, expected {}", path, fmt::join(endings, " ")));
+  throw ConfigError(
+      "{}: no format is written by that ending, expected {}", path, fmt::join(endings, " "));
 }
 
 }  // namespace cytra::io

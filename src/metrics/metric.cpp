@@ -14,11 +14,11 @@ void check_shapes(const std::string& name, const Compared& batch, int64_t channe
       (channels == 0 || truth.size(1) == channels)) {
     return;
   }
-  throw DataError(fmt::format("{}: a prediction ({}) and a truth ({}), expected (N,{},[D,]H,W)",
-                              name,
-                              fmt::join(batch.prediction.sizes(), ","),
-                              fmt::join(truth.sizes(), ","),
-                              channels == 0 ? "K" : fmt::to_string(channels)));
+  throw DataError("{}: a prediction ({}) and a truth ({}), expected (N,{},[D,]H,W)",
+                  name,
+                  fmt::join(batch.prediction.sizes(), ","),
+                  fmt::join(truth.sizes(), ","),
+                  channels == 0 ? "K" : fmt::to_string(channels));
 }
 
 void SumsMetric::add(const at::Tensor& values) {

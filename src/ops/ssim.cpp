@@ -14,8 +14,7 @@ template <class T>
 std::vector<T> one_per_axis(const std::vector<T>& given, int64_t dims, const char* name) {
   if (given.size() == 1) return std::vector<T>(static_cast<std::size_t>(dims), given[0]);
   if (static_cast<int64_t>(given.size()) == dims) return given;
-  throw DataError(
-      fmt::format("SSIM: {} has {} numbers, expected 1 or {}", name, given.size(), dims));
+  throw DataError("SSIM: {} has {} numbers, expected 1 or {}", name, given.size(), dims);
 }
 
 at::Tensor weights_of(const SsimOptions& options, int64_t size, double sigma) {
@@ -46,10 +45,10 @@ at::Tensor ssim(const at::Tensor& prediction,
     for (int64_t d = 0; d < dims; ++d) {
       const auto axis = static_cast<std::size_t>(d);
       if (values.size(d + 2) < window[axis]) {
-        throw DataError(fmt::format(
+        throw DataError(
             "SSIM: an image of ({}) is smaller than the window ({}); set win_size for each axis",
             fmt::join(truth.sizes().slice(2), ","),
-            fmt::join(window, ",")));
+            fmt::join(window, ","));
       }
       std::vector<int64_t> shape(static_cast<std::size_t>(dims) + 2, 1);
       shape[axis + 2] = window[axis];

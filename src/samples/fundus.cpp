@@ -96,7 +96,7 @@ io::Image plane(int64_t channels, int64_t height, int64_t width) {
 void check_fundus(const FundusOptions& options) {
   const auto within = [](const char* name, double value, double low, double high) {
     if (value >= low && value <= high) return;
-    throw ConfigError(fmt::format("samples: {} is {}, expected {} to {}", name, value, low, high));
+    throw ConfigError("samples: {} is {}, expected {} to {}", name, value, low, high);
   };
   within("height", static_cast<double>(options.height), 32, 16384);
   within("width", static_cast<double>(options.width), 32, 16384);

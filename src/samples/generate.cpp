@@ -310,7 +310,7 @@ Field make_stain(const Field& brightness, double radius, double psf) {
 void check(const NucleiOptions& options) {
   const auto within = [](const char* name, double value, double low, double high) {
     if (value >= low && value <= high) return;
-    throw ConfigError(fmt::format("samples: {} is {}, expected {} to {}", name, value, low, high));
+    throw ConfigError("samples: {} is {}, expected {} to {}", name, value, low, high);
   };
   within("spatial_dims", static_cast<double>(options.spatial_dims), 2, 3);
   within("size", static_cast<double>(options.size), 16, 16384);

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/rng.h"
 #include "samples/movie.h"
@@ -25,12 +23,12 @@ double reflected(double way, double length) {
 Movie::Movie(const MovieOptions& options) : options_(options) {
   if (options.width < 16 || options.height < 16 || options.width > 16384 ||
       options.height > 16384 || options.frame_rate < 1 || options.frame_rate > 1000) {
-    throw ConfigError(fmt::format(
-        "a video of {}x{} pixels and {} frames per second: expected 16 to 16384 pixels, "
-        "1 to 1000 frames",
+    throw ConfigError(
+        "a video of {}x{} pixels and {} frames per second: expected 16 to 16384 pixels, 1 to 1000 "
+        "frames",
         options.width,
         options.height,
-        options.frame_rate));
+        options.frame_rate);
   }
   info_.width = options.width;
   info_.height = options.height;

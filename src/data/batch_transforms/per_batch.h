@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/batch_transforms/keyed_random.h"
@@ -44,8 +43,7 @@ class PerBatch final : public BatchTransform {
       try {
         after = options_.on_batch(part, drawn, k);
       } catch (const DataError& error) {
-        throw DataError(
-            fmt::format("{}: '{}': {}", batch.ids.at(0), options_.keys[k], error.what()));
+        throw DataError("{}: '{}': {}", batch.ids.at(0), options_.keys[k], error.what());
       }
       images = all ? after : before.index_copy(0, index, after);
     }

@@ -18,12 +18,12 @@ ArrayDatamodule::ArrayDatamodule(std::map<Split, std::vector<Arrays>> arrays, Lo
       for (const auto& [key, tensor] : list[i]) {
         if (!tensor.defined() || !tensor.is_cpu() || tensor.is_complex() || tensor.numel() == 0 ||
             (tensor.dim() != 3 && tensor.dim() != 4)) {
-          throw DataError(fmt::format(
+          throw DataError(
               "{}: '{}' is {}, expected (C,H,W) or (C,D,H,W) of real numbers on the CPU",
               sample.id,
               key,
               tensor.defined() ? fmt::format("a tensor of {}", fmt::join(tensor.sizes(), "x"))
-                               : "undefined"));
+                               : "undefined");
         }
       }
       sample.tensors = std::move(list[i]);
@@ -34,7 +34,7 @@ ArrayDatamodule::ArrayDatamodule(std::map<Split, std::vector<Arrays>> arrays, Lo
 std::vector<Sample> ArrayDatamodule::items(Split split) const {
   const auto found = samples_.find(split);
   if (found == samples_.end() || found->second.empty())
-    throw ConfigError(fmt::format("no arrays were given for {}", name_of(split)));
+    throw ConfigError("no arrays were given for {}", name_of(split));
   return found->second;
 }
 

@@ -65,7 +65,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
   std::vector<Sample> items(Split split) const override {
     std::error_code ignored;  // a name too long
     if (!fs::is_directory(options_.path, ignored))
-      throw ConfigError(fmt::format("data.path: {}: no such folder", options_.path));
+      throw ConfigError("data.path: {}: no such folder", options_.path);
     const bool is_training = split == Split::train || split == Split::valid;
     const bool is_parted = has_part("train"), has_valid = is_parted && has_part(valid_part());
     expect_classes(is_parted ? "train" : "");
@@ -105,20 +105,19 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
   void expect_classes(const std::string& part) const {
     const std::vector<std::string> folders = folders_in(place_of(part));
     if (folders.size() < 2) {
-      throw ConfigError(
-          fmt::format("data.path: {}: {}, expected two or more, one for each class",
-                      place_of(part),
-                      folders.empty() ? "no folders in it" : "one folder in it, " + folders[0]));
+      throw ConfigError("data.path: {}: {}, expected two or more, one for each class",
+                        place_of(part),
+                        folders.empty() ? "no folders in it" : "one folder in it, " + folders[0]);
     }
     std::vector<std::string> named = options_.class_names;
     std::ranges::sort(named);
     if (named == folders) return;
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "data.path: {}: the folders {}, but class_names is [{}]; expected class_names=[{}]",
         place_of(part),
         fmt::join(folders, ", "),
         fmt::join(options_.class_names, ", "),
-        fmt::join(folders, ",")));
+        fmt::join(folders, ","));
   }
   std::vector<Sample> images_of(const std::string& part, const std::string& kind) const {
     const fs::path place = fs::path(options_.path) / part / kind;
@@ -145,15 +144,15 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
         std::move(more.begin(), more.end(), std::back_inserter(all));
       }
       if (all.empty()) {
-        throw DataError(fmt::format("{}: no images in this folder, expected those of the class {}",
-                                    (fs::path(place_of(parts[0])) / kind).string(),
-                                    kind));
+        throw DataError("{}: no images in this folder, expected those of the class {}",
+                        (fs::path(place_of(parts[0])) / kind).string(),
+                        kind);
       }
       all = chosen(std::move(all));
       std::move(all.begin(), all.end(), std::back_inserter(samples));
     }
     if (!samples.empty()) return samples;
-    throw DataError(fmt::format("{}: no folders of classes", place_of(parts[0])));
+    throw DataError("{}: no folders of classes", place_of(parts[0]));
   }
   Options options_;
 };

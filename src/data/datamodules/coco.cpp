@@ -4,8 +4,6 @@
 #include <iterator>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "base/unicode.h"
@@ -45,8 +43,7 @@ class CocoDatamodule final : public DataModule, public Parted {
       LoaderOptions::check();
       FoldOptions::check();
       if (columns.size() != 2) {
-        throw ConfigError(
-            fmt::format("columns: {}, expected 2: the image and its annotations", columns.size()));
+        throw ConfigError("columns: {}, expected 2: the image and its annotations", columns.size());
       }
     }
   };
@@ -117,10 +114,10 @@ class CocoDatamodule final : public DataModule, public Parted {
       const auto [begin, end] = entry->second.equal_range(io::stem_of(name));
       if (begin == end) continue;
       if (std::next(begin) == end) return begin->second;
-      throw DataError(fmt::format("{}: there is no {}, and {} may be it as well, expected one",
-                                  begin->second,
-                                  printable(name, 200),
-                                  std::next(begin)->second));
+      throw DataError("{}: there is no {}, and {} may be it as well, expected one",
+                      begin->second,
+                      printable(name, 200),
+                      std::next(begin)->second);
     }
     return "";
   }
@@ -140,11 +137,10 @@ class CocoDatamodule final : public DataModule, public Parted {
       const std::string image = find_image(folders, name, listed);
       if (image.empty()) {
         throw DataError(
-            fmt::format("{}: no such image: {}, expected it in {}; data.image_dir "
-                        "names another folder",
-                        path,
-                        printable(name, 200),
-                        options_.image_dir.value_or("the JSON's folder or images/")));
+            "{}: no such image: {}, expected it in {}; data.image_dir names another folder",
+            path,
+            printable(name, 200),
+            options_.image_dir.value_or("the JSON's folder or images/"));
       }
       Sample& sample = samples.emplace_back();
       sample.id = image;

@@ -108,11 +108,10 @@ class DataframeDatamodule final : public DataModule, public Parted {
         throw ConfigError("split_map: expected a map, such as {fit: train, check: valid}");
       for (const auto& [word, split] : split_map.map) {
         if (!split_named(split.as<std::string>())) {
-          throw ConfigError(
-              fmt::format("split_map.{}: '{}', expected train, valid or test.{}",
-                          word,
-                          split.as<std::string>(),
-                          suggestion(split.as<std::string>(), {"train", "valid", "test"})));
+          throw ConfigError("split_map.{}: '{}', expected train, valid or test.{}",
+                            word,
+                            split.as<std::string>(),
+                            suggestion(split.as<std::string>(), {"train", "valid", "test"}));
         }
       }
     }
@@ -123,18 +122,18 @@ class DataframeDatamodule final : public DataModule, public Parted {
     if (options_.path.empty())
       throw ConfigError("data.path is not set: name the folder with train.csv and valid.csv");
     if (!is_there(options_.path))
-      throw ConfigError(fmt::format("data.path: {}: no such folder or manifest", options_.path));
+      throw ConfigError("data.path: {}: no such folder or manifest", options_.path);
     if (io::is_image_path(options_.path)) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "data.path: {}: an image, expected its folder, or a table with the columns {} whose rows "
           "name images and what belongs to them",
           options_.path,
-          join(options_.columns, " and ")));
+          join(options_.columns, " and "));
     }
     if (options_.just_inference && (split == Split::train || split == Split::valid)) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "data.just_inference is true: nothing is left for {}; set it to false to train",
-          name_of(split)));
+          name_of(split));
     }
     std::vector<Sample> samples =
         fs::is_directory(options_.path) ? of_folder(split) : of_file(split);
@@ -162,20 +161,19 @@ class DataframeDatamodule final : public DataModule, public Parted {
     for (Sample& sample : all) {
       const auto cell = sample.columns.find(*options_.stratify);
       if (cell == sample.columns.end()) {
-        throw ConfigError(fmt::format("data.stratify: no column '{}' of words among data.columns",
-                                      *options_.stratify));
+        throw ConfigError("data.stratify: no column '{}' of words among data.columns",
+                          *options_.stratify);
       }
       const std::string& word = cell->second;
       const std::string& before = word_of.emplace(file_of_image(sample), word).first->second;
       if (before != word) {
         throw DataError(
-            fmt::format("{}: rows of this file have '{}' and '{}' in '{}', but what is of one file "
-                        "stays in one "
-                        "fold; expected one word for each file, or data.stratify=null",
-                        sample.id,
-                        before,
-                        word,
-                        *options_.stratify));
+            "{}: rows of this file have '{}' and '{}' in '{}', but what is of one file stays in "
+            "one fold; expected one word for each file, or data.stratify=null",
+            sample.id,
+            before,
+            word,
+            *options_.stratify);
       }
       by_word[word].push_back(std::move(sample));
     }
@@ -185,7 +183,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
         std::vector<Sample> part = of_fold(options_, split, std::move(samples));
         std::move(part.begin(), part.end(), std::back_inserter(chosen));
       } catch (const DataError& error) {
-        throw DataError(fmt::format("{}={}: {}", *options_.stratify, word, error.what()));
+        throw DataError("{}={}: {}", *options_.stratify, word, error.what());
       }
     }
     return chosen;
@@ -248,12 +246,12 @@ class DataframeDatamodule final : public DataModule, public Parted {
     if (!is_found) {
       const std::string hint = advice(split);
       if (hint.empty() && !io::may_hold_images(options_.path)) {
-        throw ConfigError(fmt::format("data.path: {}: no images in this folder, nor below it; {}",
-                                      options_.path,
-                                      io::kinds_read()));
+        throw ConfigError("data.path: {}: no images in this folder, nor below it; {}",
+                          options_.path,
+                          io::kinds_read());
       }
-      throw ConfigError(fmt::format(
-          "data.path: {}: no {}.csv in this folder{}", options_.path, name_of(split), hint));
+      throw ConfigError(
+          "data.path: {}: no {}.csv in this folder{}", options_.path, name_of(split), hint);
     }
     return samples;
   }
@@ -266,11 +264,11 @@ class DataframeDatamodule final : public DataModule, public Parted {
     const bool is_whole = is_of_fold(split) && !options_.split_column;
     if (split == Split::predict || options_.just_inference || is_whole) return manifest.samples();
     if (!options_.split_column) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "data.path: {} is one file for all splits: set data.split_column to its column that says "
           "train, valid or test, or data.path to a folder with train.csv and valid.csv, or type "
           "data.folds=5: a fifth of the rows is for validation",
-          options_.path));
+          options_.path);
     }
     const std::size_t column = manifest.column(*options_.split_column);
     std::vector<std::size_t> rows;
@@ -279,10 +277,10 @@ class DataframeDatamodule final : public DataModule, public Parted {
       if (is_of_fold(split) ? said != Split::test : said == split) rows.push_back(row);
     }
     if (rows.empty()) {
-      throw ConfigError(fmt::format("{}: no row whose column '{}' says {}",
-                                    options_.path,
-                                    *options_.split_column,
-                                    name_of(split)));
+      throw ConfigError("{}: no row whose column '{}' says {}",
+                        options_.path,
+                        *options_.split_column,
+                        name_of(split));
     }
     return manifest.samples(rows);
   }
@@ -295,11 +293,10 @@ class DataframeDatamodule final : public DataModule, public Parted {
     std::vector<std::string> choices{"train", "valid", "test"};
     for (const auto& [key, value] : options_.split_map.map) choices.push_back(key);
     throw DataError(
-        fmt::format("{} is '{}', expected train, valid or test; data.split_map tells "
-                    "what other words mean.{}",
-                    manifest.place(row, column),
-                    word,
-                    suggestion(word, choices)));
+        "{} is '{}', expected train, valid or test; data.split_map tells what other words mean.{}",
+        manifest.place(row, column),
+        word,
+        suggestion(word, choices));
   }
 
   /// Keeps a part of the samples in their order, drawn without replacement: the first of a

@@ -64,14 +64,12 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto fold = all[i].columns.find("fold");
       if (fold == all[i].columns.end())
-        throw DataError(
-            fmt::format("{}: training[{}]: no 'fold', which data.fold asks for", file, i));
+        throw DataError("{}: training[{}]: no 'fold', which data.fold asks for", file, i);
       const bool is_valid = fold->second == std::to_string(*options_.fold);
       if (is_valid == (split == Split::valid)) kept.push_back(std::move(all[i]));
     }
     if (kept.empty()) {
-      throw ConfigError(
-          fmt::format("{}: no images are left for {}; change data.fold", file, name_of(split)));
+      throw ConfigError("{}: no images are left for {}; change data.fold", file, name_of(split));
     }
     return kept;
   }
@@ -95,8 +93,8 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
     if (size != json.end() && size->is_string()) {
       const std::string text = size->get<std::string>();
       if (text != "2D" && text != "3D" && text != "4D" && text != "") {
-        throw DataError(fmt::format(
-            "{}: tensorImageSize is '{}', expected 2D, 3D or 4D", file, printable(text)));
+        throw DataError(
+            "{}: tensorImageSize is '{}', expected 2D, 3D or 4D", file, printable(text));
       }
     }
     for (const auto& [count, list] :
@@ -105,8 +103,8 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
       if (number == json.end() || !number->is_number_integer() || entries == json.end() ||
           !entries->is_array() || number->get<int64_t>() == static_cast<int64_t>(entries->size()))
         continue;
-      throw DataError(fmt::format(
-          "{}: {} is {}, but {} lists {}", file, count, number->dump(), list, entries->size()));
+      throw DataError(
+          "{}: {} is {}, but {} lists {}", file, count, number->dump(), list, entries->size());
     }
   }
 
@@ -123,12 +121,12 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
       return;
     }
     if (channels == static_cast<int64_t>(modality->size())) return;
-    throw DataError(fmt::format("{}: modality names {} channels, but {} has {}{}",
-                                file,
-                                modality->size(),
-                                source.path,
-                                channels,
-                                timepoints > 1 ? " along its 4th dimension" : ""));
+    throw DataError("{}: modality names {} channels, but {} has {}{}",
+                    file,
+                    modality->size(),
+                    source.path,
+                    channels,
+                    timepoints > 1 ? " along its 4th dimension" : "");
   }
 
   std::vector<Sample> read(const Json& json, const char* key, const std::string& file) const {
@@ -151,7 +149,7 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
       if (image == sample.sources.end()) throw DataError(place + ": no 'image'");
       sample.id = image->second.path;
     }
-    if (samples.empty()) throw DataError(fmt::format("{}: {} is empty", file, key));
+    if (samples.empty()) throw DataError("{}: {} is empty", file, key);
     expect_channels(json, samples[0].sources.at(options_.columns[0]), file);
     return samples;
   }

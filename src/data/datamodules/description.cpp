@@ -26,7 +26,7 @@ void add_label(const std::string& name, const Json& value, DatasetDescription& i
   const std::string text = text_of(value, where);
   const bool is_named = is_number(text);
   if (!is_named && !is_number(name))
-    throw DataError(fmt::format("{}: '{}', expected a label's number", where, text));
+    throw DataError("{}: '{}', expected a label's number", where, text);
   const int64_t number = std::stoll(is_named ? text : name);
   const std::string& meaning = is_named ? name : text;
   if (meaning == "ignore") {
@@ -48,7 +48,7 @@ DatasetDescription read_description(const std::string& file) {
     for (const auto& [number, name] : found->items()) {
       const std::string where = fmt::format("{}: {}.{}", file, key, number);
       if (!is_number(number) || std::stoull(number) >= found->size())
-        throw DataError(fmt::format("{}: expected the numbers 0 to {}", where, found->size() - 1));
+        throw DataError("{}: expected the numbers 0 to {}", where, found->size() - 1);
       description.channels[std::stoull(number)] = text_of(name, where);
     }
     break;

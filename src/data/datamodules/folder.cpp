@@ -76,8 +76,8 @@ class FolderDatamodule final : public DataModule, public Parted {
       columns = read(columns);
       if (folders.empty()) folders = columns;
       if (folders.size() != columns.size()) {
-        throw ConfigError(fmt::format(
-            "folders: {}, expected one for each of {} columns", folders.size(), columns.size()));
+        throw ConfigError(
+            "folders: {}, expected one for each of {} columns", folders.size(), columns.size());
       }
       for (const auto& [name, filter] : {std::pair{"regex", &regex},
                                          std::pair{"startswith", &startswith},
@@ -85,8 +85,8 @@ class FolderDatamodule final : public DataModule, public Parted {
                                          std::pair{"contains", &contains},
                                          std::pair{"excludes", &excludes}}) {
         if (filter->size() > 1 && filter->size() != columns.size()) {
-          throw ConfigError(fmt::format(
-              "{}: {} texts, expected one, or one for each column", name, filter->size()));
+          throw ConfigError(
+              "{}: {} texts, expected one, or one for each column", name, filter->size());
         }
       }
       for (const std::string& text : regex) {
@@ -108,7 +108,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     const fs::path root(options_.path);
     std::error_code ignored;  // a name too long
     if (!fs::is_directory(root, ignored))
-      throw ConfigError(fmt::format("data.path: {}: no such folder", options_.path));
+      throw ConfigError("data.path: {}: no such folder", options_.path);
     const bool is_parted = has_part("train");
     const bool is_of_fold =
         split == Split::train || split == Split::valid || (split == Split::test && !is_parted);
@@ -268,11 +268,11 @@ class FolderDatamodule final : public DataModule, public Parted {
     }
     if (paths.size() > 1 && drawn.size() == 1) return drawn[0];
     if (paths.size() > 1) {
-      throw DataError(fmt::format("{}: several images are named '{}': {}, {}, expected one",
-                                  image.path,
-                                  image.name,
-                                  paths[0],
-                                  paths[1]));
+      throw DataError("{}: several images are named '{}': {}, {}, expected one",
+                      image.path,
+                      image.name,
+                      paths[0],
+                      paths[1]);
     }
     return paths.empty() ? "" : paths[0];
   }
@@ -347,7 +347,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     const auto& [first, why] = *alone.begin();
     const bool are_all = alone.size() == samples.size();
     if (options_.on_error == "fail" || are_all) {
-      throw DataError(fmt::format(
+      throw DataError(
           "{}: {}{}",
           samples[first].id,
           why,
@@ -356,7 +356,7 @@ class FolderDatamodule final : public DataModule, public Parted {
               : fmt::format("; of {} images {} {} no partner, which data.on_error=skip leaves out",
                             samples.size(),
                             alone.size(),
-                            alone.size() == 1 ? "has" : "have")));
+                            alone.size() == 1 ? "has" : "have"));
     }
     warn_once(fmt::format("{}: {}; {} of {} images are left out for that",
                           samples[first].id,

@@ -54,10 +54,9 @@ std::vector<std::size_t> groups_of(const std::vector<Sample>& samples) {
 
 void FoldOptions::check() const {
   if (!folds && fold != 0)
-    throw ConfigError(fmt::format("fold: {}, but folds is null; set it, e.g. to 5", fold));
+    throw ConfigError("fold: {}, but folds is null; set it, e.g. to 5", fold);
   if (folds && fold >= *folds)
-    throw ConfigError(
-        fmt::format("fold: {}, expected 0 to {}: folds is {}", fold, *folds - 1, *folds));
+    throw ConfigError("fold: {}, expected 0 to {}: folds is {}", fold, *folds - 1, *folds);
 }
 
 // The shuffle follows numpy's RandomState.
@@ -91,8 +90,8 @@ std::vector<Sample> of_fold(const FoldOptions& options, Split split, std::vector
   files.erase(std::unique(files.begin(), files.end()), files.end());
   const auto folds = static_cast<std::size_t>(options.folds.value());
   if (files.size() < folds) {
-    throw DataError(fmt::format(
-        "data.folds: {}, but there are {} images; expected as many at least", folds, files.size()));
+    throw DataError(
+        "data.folds: {}, but there are {} images; expected as many at least", folds, files.size());
   }
   const std::vector<std::size_t> held_out =
       shuffled_folds(files.size(), folds)[static_cast<std::size_t>(options.fold)];
@@ -137,11 +136,10 @@ std::vector<Sample> hold_out(std::vector<Sample> all,
     if (is_train == (split == Split::train)) kept.push_back(std::move(all[i]));
   }
   if (kept.empty()) {
-    throw DataError(fmt::format(
-        "{}: no images are left for {}; change data.valid_fraction{}",
-        path,
-        name_of(split),
-        split == Split::valid ? ", or train without: trainer.limit_val_batches=0" : ""));
+    throw DataError("{}: no images are left for {}; change data.valid_fraction{}",
+                    path,
+                    name_of(split),
+                    split == Split::valid ? ", or train without: trainer.limit_val_batches=0" : "");
   }
   return kept;
 }
@@ -173,12 +171,12 @@ void expect_parted(const std::vector<Sample>& train,
       shared.push_back(sample.id);
   }
   if (shared.empty()) return;
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: this image is for training and for validation{}, expected each in one of them, or the "
       "scores say nothing of other images; leave it out of one{}",
       shared[0],
       shared.size() == 1 ? "" : fmt::format(", as {} others", shared.size() - 1),
-      advice));
+      advice);
 }
 
 }  // namespace cytra::data

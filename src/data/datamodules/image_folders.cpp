@@ -4,8 +4,6 @@
 #include <map>
 #include <system_error>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "io/image_folder.h"
 
@@ -75,11 +73,11 @@ std::vector<FolderFile> list_star(const fs::path& place,
       const bool has_image = place.filename() == kStar;  // the image is beside the masks
       if (folder.left_out > (has_image ? 1U : 0U)) {
         throw DataError(
-            fmt::format("{}: {} files are masks and {} others are not, expected one image and the "
-                        "masks of its objects alone",
-                        folder.place.string(),
-                        folder.files.size(),
-                        folder.left_out));
+            "{}: {} files are masks and {} others are not, expected one image and the masks of its "
+            "objects alone",
+            folder.place.string(),
+            folder.files.size(),
+            folder.left_out);
       }
       all.push_back({folder.place.string(), name});
       continue;

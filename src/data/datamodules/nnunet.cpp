@@ -106,19 +106,19 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
     void check() const {
       const std::string sample = "image" + ending();
       if (!io::is_image_path(sample)) {
-        throw DataError(fmt::format(
+        throw DataError(
             "{}: file_ending '{}' is not read; {}",
             place,
             ending(),
-            io::conversion_of(sample).empty() ? io::kinds_read() : io::conversion_of(sample)));
+            io::conversion_of(sample).empty() ? io::kinds_read() : io::conversion_of(sample));
       }
       const DatasetDescription description = read_description(place);
       if (!description.regions.empty()) {
         throw DataError(
-            fmt::format("{}: labels.{} are regions of several values, which are not learned; give "
-                        "each value one name, as {{\"background\": 0, \"edema\": 1, \"core\": 2}}",
-                        place,
-                        join(description.regions, ", labels.")));
+            "{}: labels.{} are regions of several values, which are not learned; give each value "
+            "one name, as {{\"background\": 0, \"edema\": 1, \"core\": 2}}",
+            place,
+            join(description.regions, ", labels."));
       }
       const auto reader = json.find("overwrite_image_reader_writer");
       if (reader == json.end() || reader->is_null()) return;
@@ -130,12 +130,11 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
                                            "NaturalImage2DIO",
                                            "Tiff3DIO"};
       if (std::ranges::find(known, name) == known.end()) {
-        throw DataError(
-            fmt::format("{}: overwrite_image_reader_writer: there is no '{}', expected {}.{}",
+        throw DataError("{}: overwrite_image_reader_writer: there is no '{}', expected {}.{}",
                         place,
                         printable(name),
                         join(known, ", "),
-                        suggestion(name, known)));
+                        suggestion(name, known));
       }
       if (name.ends_with("WithReorient")) {
         warn_once(
@@ -159,17 +158,17 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
                                                : found("imagesTr", "labelsTr");
       for (const auto& [name, one] : cases) {
         if (one.label.empty()) {
-          throw DataError(fmt::format("{}: case '{}' has no label: {} is missing",
-                                      place,
-                                      name,
-                                      (root / "labelsTr" / name).string() + ending()));
+          throw DataError("{}: case '{}' has no label: {} is missing",
+                          place,
+                          name,
+                          (root / "labelsTr" / name).string() + ending());
         }
       }
       const auto count = json.find("numTraining");
       if (count != json.end() && count->is_number_integer() &&
           count->get<int64_t>() != static_cast<int64_t>(cases.size())) {
-        throw DataError(fmt::format(
-            "{}: numTraining is {}, but there are {} cases", place, count->dump(), cases.size()));
+        throw DataError(
+            "{}: numTraining is {}, but there are {} cases", place, count->dump(), cases.size());
       }
       return cases;
     }
@@ -205,21 +204,20 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
         const std::size_t from = start.size() < 5 ? 0 : start.size() - 5;
         if (from == 0 || start[from] != '_' ||
             start.find_first_not_of("0123456789", from + 1) != std::string::npos) {
-          throw DataError(fmt::format(
-              "{}: expected CASE_0000{} with the channel's number", (images / name).string(), end));
+          throw DataError(
+              "{}: expected CASE_0000{} with the channel's number", (images / name).string(), end);
         }
         if (std::stoul(start.substr(from + 1)) >= channels) {
-          throw DataError(fmt::format("{}: channel {}, but {} names {}",
-                                      (images / name).string(),
-                                      start.substr(from + 1),
-                                      place,
-                                      channels));
+          throw DataError("{}: channel {}, but {} names {}",
+                          (images / name).string(),
+                          start.substr(from + 1),
+                          place,
+                          channels);
         }
         cases[start.substr(0, from)];
       }
       if (cases.empty()) {
-        throw DataError(
-            fmt::format("{}: no images that end in {} as {} says", images.string(), end, place));
+        throw DataError("{}: no images that end in {} as {} says", images.string(), end, place);
       }
       for (auto& [name, one] : cases) {
         one.images = files_of((images / name).string(), end);
@@ -238,8 +236,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
           cases[name].images.push_back(existing(text_of(image, where), where));
         cases[name].label = existing(text_of(member(entry, "label", where), where), where);
         if (cases[name].images.size() == channels) continue;
-        throw DataError(
-            fmt::format("{}: {} images, expected {}", where, cases[name].images.size(), channels));
+        throw DataError("{}: {} images, expected {}", where, cases[name].images.size(), channels);
       }
       return cases;
     }
@@ -261,11 +258,10 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
         const std::string start = path.string().substr(0, path.string().size() - end.size());
         if (is_there(path.string()) && !is_there(start + "_0000" + end)) {
           throw DataError(
-              fmt::format("{}: {}_0000{} is missing; data=decathlon reads the "
-                          "Decathlon's own layout",
-                          where,
-                          start,
-                          end));
+              "{}: {}_0000{} is missing; data=decathlon reads the Decathlon's own layout",
+              where,
+              start,
+              end);
         }
         one.images = files_of(start, end);
         if (!is_path)
@@ -281,8 +277,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
         files.push_back(path_as_stored(fmt::format("{}_{:04}{}", start, channel, end)));
         if (is_there(files.back())) continue;
         if (channel == 1 && holds_all(files[0])) return {files[0]};
-        throw DataError(
-            fmt::format("{}: no such image: {} names {} channels", files.back(), place, channels));
+        throw DataError("{}: no such image: {} names {} channels", files.back(), place, channels);
       }
       if (files.empty()) throw DataError(place + ": no channels, expected one at least");
       return files;
@@ -318,10 +313,10 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
         if (found == all.end()) {
           std::vector<std::string> names;
           for (const auto& [known, unused] : all) names.push_back(known);
-          throw DataError(fmt::format("{}: there is no case '{}'.{}",
-                                      where,
-                                      text_of(name, where),
-                                      suggestion(text_of(name, where), names)));
+          throw DataError("{}: there is no case '{}'.{}",
+                          where,
+                          text_of(name, where),
+                          suggestion(text_of(name, where), names));
         }
         cases.insert(*found);
       }
@@ -347,8 +342,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
   }
   void check_fold(std::size_t count, const std::string& place) const {
     if (options_.fold < static_cast<int64_t>(count)) return;
-    throw ConfigError(
-        fmt::format("data.fold: {}, but {} has {} folds from 0", options_.fold, place, count));
+    throw ConfigError("data.fold: {}, but {} has {} folds from 0", options_.fold, place, count);
   }
   Options options_;
 };

@@ -171,8 +171,7 @@ class FolderLayout {
   void refuse_foreign() const {
     for (const Holding& one : holdings_) {
       if (one.foreign.empty() || !names_target(one.name) || !one.images.empty()) continue;
-      throw ConfigError(
-          fmt::format("data.path: {}: not read; {}", one.foreign, io::conversion_of(one.foreign)));
+      throw ConfigError("data.path: {}: not read; {}", one.foreign, io::conversion_of(one.foreign));
     }
   }
 
@@ -195,9 +194,9 @@ class FolderLayout {
       }
     }
     if (lines.size() > 6) lines.resize(6);
-    throw SeveralMeant(fmt::format("data.path: {}: several folders may be meant; type {}",
-                                   base_.place.string(),
-                                   join(lines, ", or ")));
+    throw SeveralMeant("data.path: {}: several folders may be meant; type {}",
+                       base_.place.string(),
+                       join(lines, ", or "));
   }
 
   const Holding* find_source() const {
@@ -290,9 +289,9 @@ void expect_no_parts(const Base& base) {
   std::error_code ignored;
   for (const char* name : {"valid", "val", "validation"}) {
     if (base.prefix.empty() || !fs::is_directory(base.place / name, ignored)) continue;
-    throw ConfigError(fmt::format("data.path: train and {} are in a folder below: type {}",
-                                  name,
-                                  path_word(base.place.string())));
+    throw ConfigError("data.path: train and {} are in a folder below: type {}",
+                      name,
+                      path_word(base.place.string()));
   }
 }
 
@@ -351,10 +350,10 @@ std::optional<Layout> of_sets_below(const Base& base, const DataNeeds& needs) {
   const SetsBelow sets = sets_below(base, needs);
   if (sets.words.empty() || (sets.words.size() == 1 && sets.layout)) return sets.layout;
   if (sets.words.size() == 1 && !sets.error.empty()) throw ConfigError(sets.error);
-  throw ConfigError(fmt::format("data.path: {}: {} in it; type {}",
-                                base.place.string(),
-                                sets.words.size() > 1 ? "several data sets are" : "a data set is",
-                                join(sets.words, ", or ")));
+  throw ConfigError("data.path: {}: {} in it; type {}",
+                    base.place.string(),
+                    sets.words.size() > 1 ? "several data sets are" : "a data set is",
+                    join(sets.words, ", or "));
 }
 
 std::optional<Layout> of_folders(const fs::path& path, const DataNeeds& needs) {
@@ -366,7 +365,7 @@ std::optional<Layout> of_folders(const fs::path& path, const DataNeeds& needs) {
     } catch (const SeveralMeant& several) {
       const std::vector<std::string> words = sets_below(base, needs).words;
       if (words.empty()) throw;
-      throw ConfigError(fmt::format("{}, or {}", several.what(), join(words, ", or ")));
+      throw ConfigError("{}, or {}", several.what(), join(words, ", or "));
     }
     const std::vector<std::string> folders = look_into(base.place, ".").folders;
     if (folders.size() != 1 || is_described(base.place / folders[0])) break;

@@ -50,8 +50,8 @@ std::string column_of(const std::vector<std::string>& columns,
   if (!known.empty()) others = known;
   std::vector<std::string> lines;
   for (const std::string& name : others) lines.push_back(fmt::format("{}={}", option, name));
-  throw ConfigError(fmt::format(
-      "{}: no column '{}', but several may be meant; type {}", file, wanted, join(lines, ", or ")));
+  throw ConfigError(
+      "{}: no column '{}', but several may be meant; type {}", file, wanted, join(lines, ", or "));
 }
 
 }  // namespace

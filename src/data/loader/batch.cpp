@@ -26,15 +26,14 @@ at::MemoryFormat format_of(std::size_t dims, const BatchLayout& layout) {
                                 const std::string& other,
                                 at::IntArrayRef others) {
   const bool is_size = sizes.size() == others.size() && sizes[0] == others[0];
-  throw DataError(
-      fmt::format("{}: '{}' is {}, that of {} in the same batch is {}; {}",
+  throw DataError("{}: '{}' is {}, that of {} in the same batch is {}; {}",
                   id,
                   key,
                   fmt::join(sizes, "x"),
                   other,
                   fmt::join(others, "x"),
                   is_size ? "crop to one size, or set data.batch_size=1 or data.collate=pad"
-                          : "expected the same channels and dimensions: leave one of them out"));
+                          : "expected the same channels and dimensions: leave one of them out");
 }
 
 /// Pads images with 0 to the largest size among them.
@@ -143,12 +142,11 @@ void BatchBuilder::copy(int64_t row, Sample& sample) {
     }
   }
   if (sample.tensors.size() != tensors_.size()) {
-    throw DataError(
-        fmt::format("{}: {} images, {} of the same batch has {}; expected the same keys",
+    throw DataError("{}: {} images, {} of the same batch has {}; expected the same keys",
                     sample.id,
                     sample.tensors.size(),
                     first,
-                    tensors_.size()));
+                    tensors_.size());
   }
   for (const auto& [key, rows] : tensors_) {
     const at::Tensor& image = sample.stored(key);

@@ -5,8 +5,6 @@
 #include <numeric>
 #include <unordered_map>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/rng.h"
 
@@ -66,16 +64,16 @@ void check(const SamplerSpec& spec) {
   std::size_t positive = 0;
   for (const double weight : spec.weights) {
     if (!(weight >= 0) || std::isinf(weight))
-      throw ConfigError(fmt::format("an image has weight {}, expected a number from 0 on", weight));
+      throw ConfigError("an image has weight {}, expected a number from 0 on", weight);
     if (weight > 0) ++positive;
   }
   if (positive == 0) throw ConfigError("all images have weight 0, expected one above 0");
   if (!spec.replacement && of_a_pass(spec) > positive) {
     throw ConfigError(
-        fmt::format("data.num_samples: {} of {} images with a weight above 0, expected at most as "
-                    "many; or set data.replacement=true",
-                    of_a_pass(spec),
-                    positive));
+        "data.num_samples: {} of {} images with a weight above 0, expected at most as many; or set "
+        "data.replacement=true",
+        of_a_pass(spec),
+        positive);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 
@@ -59,8 +58,8 @@ at::Tensor gaussian_filter(const at::Tensor& image,
                            double truncated) {
   const int64_t axes = image.dim() - 1;
   if (sigma.size() != 1 && static_cast<int64_t>(sigma.size()) != axes)
-    throw DataError(fmt::format(
-        "{} spatial axes, expected a sigma for each or one for all, got {}", axes, sigma.size()));
+    throw DataError(
+        "{} spatial axes, expected a sigma for each or one for all, got {}", axes, sigma.size());
   at::Tensor result = image;
   for (int64_t axis = 0; axis < axes; ++axis) {
     const double of_axis = sigma[sigma.size() == 1 ? 0 : static_cast<std::size_t>(axis)];

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/sample/sample.h"
@@ -56,11 +55,11 @@ void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path)
                     ": a plane, but spatial_dims is 3, expected a stack; set spatial_dims=2, or "
                     "LoadImaged's allow_planes=true for stacks of one");
   }
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3, or axes=TYX when they "
       "are time points; predict takes it plane by plane with inference_args.spatial_dim=0",
       path,
-      planes));
+      planes);
 }
 
 void check_finite(const at::Tensor& tensor, const std::string& path) {

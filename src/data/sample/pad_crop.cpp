@@ -40,11 +40,10 @@ void check_made_size(at::IntArrayRef size) {
     is_possible = is_possible && side >= 0 && side <= kLargestSide;
   }
   if (is_possible && voxels <= static_cast<double>(kMostVoxels)) return;
-  throw DataError(
-      fmt::format("an image of ({}) voxels would be made, expected {} a side and {} in all at most",
+  throw DataError("an image of ({}) voxels would be made, expected {} a side and {} in all at most",
                   fmt::join(size, ","),
                   kLargestSide,
-                  kMostVoxels));
+                  kMostVoxels);
 }
 
 at::Tensor pad(const at::Tensor& image,
@@ -76,8 +75,7 @@ at::Tensor pad(const at::Tensor& image,
     const auto dim = static_cast<int64_t>(d) + 1;
     const int64_t n = image.size(dim);
     if (n == 0) {
-      throw DataError(
-          fmt::format("no voxel along spatial dimension {} to pad with mode '{}'", d, mode));
+      throw DataError("no voxel along spatial dimension {} to pad with mode '{}'", d, mode);
     }
     std::vector<int64_t> index;
     for (int64_t i = -before; i < n + after; ++i) index.push_back(source(i, n, mode));

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/sample/pad_crop.h"
@@ -131,10 +130,10 @@ void check_rotate_order(const char* place, const std::string& order, std::size_t
   if ((lower || upper) && !repeats && order.size() <= 3 && order.size() >= angles && !order.empty())
     return;
   throw ConfigError(
-      fmt::format("{}: '{}', expected an order of axes such as XYZ (about the turned axes) or xyz "
-                  "(about the fixed ones), one letter per angle",
-                  place,
-                  order));
+      "{}: '{}', expected an order of axes such as XYZ (about the turned axes) or xyz (about the "
+      "fixed ones), one letter per angle",
+      place,
+      order);
 }
 
 at::Tensor rotation_matrix(int64_t dims,

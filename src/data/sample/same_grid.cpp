@@ -239,12 +239,12 @@ GridRelation brought_together(Sample& sample, const std::string& key, const std:
     try {
       tensor = spatial::resample_onto(tensor, geometry, target, wanted, "nearest", "zeros", false);
     } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: '{}' can't be resampled to '{}' ({}): {}",
-                                  sample.file_of(key),
-                                  key,
-                                  image,
-                                  sample.file_of(image),
-                                  error.what()));
+      throw DataError("{}: '{}' can't be resampled to '{}' ({}): {}",
+                      sample.file_of(key),
+                      key,
+                      image,
+                      sample.file_of(image),
+                      error.what());
     }
     geometry = target;
     relation.kind = GridKind::same;

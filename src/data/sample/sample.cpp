@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/sample/image_tensor.h"
@@ -52,11 +51,11 @@ void expect_channels(Sample& sample, const std::string& key, int64_t channels) {
   const int64_t own = sample.at(key).size(0);
   if (own == channels) return;
   throw DataError(
-      fmt::format("{}: {} channels, the model expects {} (set raw_im_channels, or choose some with "
-                  "LoadImaged's channel)",
-                  sample.id,
-                  own,
-                  channels));
+      "{}: {} channels, the model expects {} (set raw_im_channels, or choose some with "
+      "LoadImaged's channel)",
+      sample.id,
+      own,
+      channels);
 }
 
 void expect_no_copies(const Sample& sample) {
@@ -74,10 +73,9 @@ void expect_no_copies(const Sample& sample) {
     const at::Tensor one = tensor.slice(0, 0, 1), other = pixels->second.slice(0, 0, 1);
     if (!is_same_file || one.sizes() != other.sizes() || !one.eq(other).all().item<bool>())
       continue;
-    throw DataError(
-        fmt::format("{}: '{}' is the image itself, expected masks, labels or annotations of it",
+    throw DataError("{}: '{}' is the image itself, expected masks, labels or annotations of it",
                     own->second.path,
-                    key));
+                    key);
   }
 }
 

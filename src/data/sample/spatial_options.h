@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "data/sample/per_key.h"
@@ -47,7 +46,7 @@ struct KeyOptions : data::KeyOptions {
       try {
         image = change(image, k, sample.geometries[keys[k]]);
       } catch (const DataError& error) {
-        throw DataError(fmt::format("{}: '{}': {}", sample.id, keys[k], error.what()));
+        throw DataError("{}: '{}': {}", sample.id, keys[k], error.what());
       }
     }
   }
@@ -62,10 +61,10 @@ T of_key(const std::vector<T>& values, std::size_t key) {
 template <class T>
 void check_per_key(const char* place, const std::vector<T>& values, const KeyOptions& options) {
   if (values.size() == 1 || values.size() == options.keys.size()) return;
-  throw ConfigError(fmt::format("{}: {} values for {} keys, expected one for all or one per key",
-                                place,
-                                values.size(),
-                                options.keys.size()));
+  throw ConfigError("{}: {} values for {} keys, expected one for all or one per key",
+                    place,
+                    values.size(),
+                    options.keys.size());
 }
 
 inline void check_choices(const char* place,
@@ -75,8 +74,7 @@ inline void check_choices(const char* place,
     bool known = false;
     for (const std::string& choice : choices) known = known || choice == value;
     if (!known) {
-      throw ConfigError(
-          fmt::format("{}: '{}' is not supported.{}", place, value, suggestion(value, choices)));
+      throw ConfigError("{}: '{}' is not supported.{}", place, value, suggestion(value, choices));
     }
   }
 }
@@ -86,12 +84,11 @@ template <class T>
 std::vector<T> per_dim(const char* place, std::vector<T> values, std::size_t dims) {
   if (values.size() == 1) values.resize(dims, values[0]);
   if (values.size() != dims) {
-    throw ConfigError(
-        fmt::format("{}: {} numbers, expected one or {} for an image of {} spatial dimensions",
-                    place,
-                    values.size(),
-                    dims,
-                    dims));
+    throw ConfigError("{}: {} numbers, expected one or {} for an image of {} spatial dimensions",
+                      place,
+                      values.size(),
+                      dims,
+                      dims);
   }
   return values;
 }
@@ -128,8 +125,7 @@ inline std::vector<int64_t> tensor_dims(const char* place,
   std::vector<int64_t> result;
   for (const int64_t axis : axes) {
     if (axis < -dims || axis >= dims) {
-      throw ConfigError(
-          fmt::format("{}: no axis {} in an image of {} spatial dimensions", place, axis, dims));
+      throw ConfigError("{}: no axis {} in an image of {} spatial dimensions", place, axis, dims);
     }
     result.push_back(axis < 0 ? axis + dims + 1 : axis + 1);
   }

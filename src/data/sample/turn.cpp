@@ -76,8 +76,7 @@ Turn quarter_turns(const char* place, const std::vector<int64_t>& plane, int64_t
   const auto axes = tensor_dims(place, plane, dims);
   const auto a = static_cast<std::size_t>(axes[0] - 1), b = static_cast<std::size_t>(axes[1] - 1);
   if (a == b) {
-    throw ConfigError(
-        fmt::format("{}: [{}, {}] is one axis, expected two", place, plane[0], plane[1]));
+    throw ConfigError("{}: [{}, {}] is one axis, expected two", place, plane[0], plane[1]);
   }
   Turn turn = mirror(place, {}, dims);
   for (int64_t done = 0; done < (k % 4 + 4) % 4; ++done) {

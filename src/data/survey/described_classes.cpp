@@ -40,10 +40,10 @@ void follow_labels(const DatasetDescription& description, std::vector<ClassFacts
   }
   if (!unnamed.empty()) {
     throw ConfigError(
-        fmt::format("plan: the targets have the values {}, which labels of {} do not name; add "
-                    "them there, or correct the targets",
-                    fmt::join(unnamed, ", "),
-                    description.place));
+        "plan: the targets have the values {}, which labels of {} do not name; add them there, or "
+        "correct the targets",
+        fmt::join(unnamed, ", "),
+        description.place);
   }
   for (const auto& [value, name] : description.labels) {
     const auto place = std::ranges::find_if(
@@ -60,10 +60,10 @@ void follow(const DatasetDescription& description, std::vector<ClassFacts>& labe
   follow_channels(description, is_ct);
   if (!description.regions.empty()) {
     throw ConfigError(
-        fmt::format("{}: labels.{} are regions of several values, which --plan does not support; "
-                    "give each value one name, as {{\"background\": 0, \"edema\": 1, \"core\": 2}}",
-                    description.place,
-                    fmt::join(description.regions, ", labels.")));
+        "{}: labels.{} are regions of several values, which --plan does not support; give each "
+        "value one name, as {{\"background\": 0, \"edema\": 1, \"core\": 2}}",
+        description.place,
+        fmt::join(description.regions, ", labels."));
   }
   if (!labels.empty() && !description.labels.empty()) follow_labels(description, labels);
 }
@@ -79,16 +79,15 @@ int64_t classes_of(const std::vector<ClassFacts>& labels, std::string& why) {
   for (const ClassFacts& label : labels) values.push_back(std::to_string(label.value));
   const int64_t lowest = labels.front().value, highest = labels.back().value;
   if (lowest < 0)
-    throw ConfigError(
-        fmt::format("plan: the targets have the label {}, expected 0 or more", lowest));
+    throw ConfigError("plan: the targets have the label {}, expected 0 or more", lowest);
   if (highest >= 2 * static_cast<int64_t>(labels.size())) {
     throw ConfigError(
-        fmt::format("plan: the targets hold {} labels up to {}, as for objects that are told "
-                    "apart, which --plan does not support here; set num_classes=1 to tell them "
-                    "from the background, num_classes={} if these are classes",
-                    labels.size(),
-                    highest,
-                    highest + 1));
+        "plan: the targets hold {} labels up to {}, as for objects that are told apart, which "
+        "--plan does not support here; set num_classes=1 to tell them from the background, "
+        "num_classes={} if these are classes",
+        labels.size(),
+        highest,
+        highest + 1);
   }
   why = fmt::format("Targets hold the labels {}: {}.",
                     join(values, ", "),

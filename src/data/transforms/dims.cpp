@@ -12,19 +12,19 @@ namespace {
 /// The dimension `dim` of an image, counted from its end when negative.
 int64_t dim_of(const at::Tensor& image, int64_t dim) {
   if (dim >= image.dim() || dim < -image.dim())
-    throw DataError(fmt::format("{} dimensions, expected one numbered {}", image.dim(), dim));
+    throw DataError("{} dimensions, expected one numbered {}", image.dim(), dim);
   return dim < 0 ? dim + image.dim() : dim;
 }
 
 at::Tensor without(const at::Tensor& image, int64_t dim) {
   if (image.size(dim) != 1) {
-    throw DataError(fmt::format(
-        "{} along dim {} of {}, expected 1", image.size(dim), dim, fmt::join(image.sizes(), "x")));
+    throw DataError(
+        "{} along dim {} of {}, expected 1", image.size(dim), dim, fmt::join(image.sizes(), "x"));
   }
   if (image.dim() <= 3) {
-    throw DataError(fmt::format("{} without dim {} is no image, expected (C,Y,X) to remain",
-                                fmt::join(image.sizes(), "x"),
-                                dim));
+    throw DataError("{} without dim {} is no image, expected (C,Y,X) to remain",
+                    fmt::join(image.sizes(), "x"),
+                    dim);
   }
   return image.squeeze(dim);
 }
@@ -87,8 +87,8 @@ struct SplitDimd : KeyOptions {
       const std::size_t names = output_postfixes.size();
       parts = image.split(1, axis);
       if (names > 0 && names != parts.size()) {
-        throw DataError(fmt::format(
-            "{} along dim {}, expected {} as output_postfixes", parts.size(), axis, names));
+        throw DataError(
+            "{} along dim {}, expected {} as output_postfixes", parts.size(), axis, names);
       }
       for (at::Tensor& part : parts) part = keepdim ? part : without(part, axis);
       return image;

@@ -1,6 +1,5 @@
 // MeanEnsembled, VoteEnsembled: combine several predictions. Source: monai.transforms, the same
 // names.
-#include <fmt/format.h>
 
 #include "data/sample/per_key.h"
 
@@ -67,10 +66,10 @@ struct MeanEnsembled : EnsembleOptions {
     at::Tensor factors = at::stack(rows).to(images.scalar_type());
     if (factors.size(0) != images.size(0) ||
         (factors.size(1) != 1 && factors.size(1) != images.size(1))) {
-      throw DataError(fmt::format("{}: {} images of {} channels, expected weights for each",
-                                  id,
-                                  images.size(0),
-                                  images.size(1)));
+      throw DataError("{}: {} images of {} channels, expected weights for each",
+                      id,
+                      images.size(0),
+                      images.size(1));
     }
     factors = factors / factors.mean(0, /*keepdim=*/true);
     while (factors.dim() < images.dim()) factors = factors.unsqueeze(-1);

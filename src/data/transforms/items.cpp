@@ -108,8 +108,7 @@ struct CopyItemsd : KeyOptions {
     }
     const std::size_t expected = keys.size() * static_cast<std::size_t>(times);
     if (names.size() != expected)
-      throw ConfigError(
-          fmt::format("names: {}, expected keys * times: {}", names.size(), expected));
+      throw ConfigError("names: {}, expected keys * times: {}", names.size(), expected);
   }
 
   void operator()(Sample& sample) const {
@@ -153,16 +152,16 @@ struct ConcatItemsd : KeyOptions {
     }
     for_each(sample, [&](const at::Tensor& image) {
       if (dim >= image.dim() || dim < -image.dim())
-        throw DataError(fmt::format("{} dimensions, expected one numbered {}", image.dim(), dim));
+        throw DataError("{} dimensions, expected one numbered {}", image.dim(), dim);
       if (!images.empty()) {
         std::vector<int64_t> shape = image.sizes().vec();
         const int64_t joined = dim < 0 ? dim + image.dim() : dim;
         shape[static_cast<std::size_t>(joined)] = images[0].size(joined);
         if (images[0].sizes() != shape)
-          throw DataError(fmt::format("{}, expected {} as the first but along dim {}",
-                                      fmt::join(image.sizes(), "x"),
-                                      fmt::join(images[0].sizes(), "x"),
-                                      joined));
+          throw DataError("{}, expected {} as the first but along dim {}",
+                          fmt::join(image.sizes(), "x"),
+                          fmt::join(images[0].sizes(), "x"),
+                          joined);
       }
       images.push_back(image);
       return image;

@@ -104,10 +104,10 @@ struct LoadOptions {
     const config::Node* kind = kind_of(key);
     if (kind == nullptr) {
       throw DataError(
-          fmt::format("{}: annotations, expected an image, or what they become by "
-                      "LoadImaged's `annotations`: {}",
-                      path,
-                      fmt::join(io::kTargetKinds, ", ")));
+          "{}: annotations, expected an image, or what they become by LoadImaged's `annotations`: "
+          "{}",
+          path,
+          fmt::join(io::kTargetKinds, ", "));
     }
     AnnotationTarget target{io::target_kind(kind->as<std::string>()), {}};
     const config::Node* names = of_key(class_names, key);
@@ -161,12 +161,11 @@ void check_same_place(const std::string& first,
   };
   for (std::size_t i = 0; i < 3; ++i) {
     if (differs(a.spacing_um[i], b.spacing_um[i])) {
-      throw DataError(
-          fmt::format("{}: voxels of {} um (z,y,x), expected {} as its other channel {}",
+      throw DataError("{}: voxels of {} um (z,y,x), expected {} as its other channel {}",
                       path,
                       fmt::join(b.spacing_um, " x "),
                       fmt::join(a.spacing_um, " x "),
-                      first));
+                      first);
     }
   }
   for (std::size_t i = 0; i < 12; ++i) {
@@ -208,10 +207,10 @@ class LoadImaged final : public Transform {
   [[noreturn]] static void throw_missing(const Sample& sample, const std::string& key) {
     const auto text = sample.columns.find(key);
     if (text != sample.columns.end()) {
-      throw DataError(fmt::format("{}: column '{}' holds '{}', expected the path of an image",
-                                  sample.id,
-                                  key,
-                                  text->second));
+      throw DataError("{}: column '{}' holds '{}', expected the path of an image",
+                      sample.id,
+                      key,
+                      text->second);
     }
     throw DataError(sample.id +
                     (sample.tensors.count(key) > 0
@@ -298,11 +297,11 @@ class LoadImaged final : public Transform {
       } else {
         check_same_place(source.path, geometry, path, own);
         if (tensor.sizes().slice(1) != parts[0].sizes().slice(1)) {
-          throw DataError(fmt::format("{}: {} voxels, expected {} as its other channel {}",
-                                      path,
-                                      fmt::join(tensor.sizes().slice(1), "x"),
-                                      fmt::join(parts[0].sizes().slice(1), "x"),
-                                      source.path));
+          throw DataError("{}: {} voxels, expected {} as its other channel {}",
+                          path,
+                          fmt::join(tensor.sizes().slice(1), "x"),
+                          fmt::join(parts[0].sizes().slice(1), "x"),
+                          source.path);
         }
       }
       parts.push_back(std::move(tensor));
@@ -350,8 +349,7 @@ class LoadImaged final : public Transform {
     std::vector<at::Tensor> parts;
     for (const int64_t channel : channels) {
       if (channel >= image.size(0)) {
-        throw DataError(
-            fmt::format("{}: no channel {}, expected 0 to {}", path, channel, image.size(0) - 1));
+        throw DataError("{}: no channel {}, expected 0 to {}", path, channel, image.size(0) - 1);
       }
       parts.push_back(image.narrow(0, channel, 1));
     }

@@ -43,8 +43,7 @@ at::Tensor Decoder::labels_of(const at::Tensor& values,
                               double threshold) const {
   if (is_labels(form)) return values;
   if (!steps(forms().front()).empty()) {
-    throw ConfigError(
-        fmt::format("'{}' holds no labels, expected predict.save={}", form, forms().front()));
+    throw ConfigError("'{}' holds no labels, expected predict.save={}", form, forms().front());
   }
   // The order of probabilities is that of their logits.
   const at::Tensor logits = form == "probability" ? values.logit(1e-7) : values;
@@ -65,8 +64,8 @@ std::string Decoder::form_of(const std::string& form, const std::string& key) co
   const std::vector<std::string> known = forms();
   if (form.empty()) return known.front();
   if (std::ranges::find(known, form) != known.end()) return form;
-  throw ConfigError(fmt::format(
-      "{}={}: this model gives {}.{}", key, form, fmt::join(known, ", "), suggestion(form, known)));
+  throw ConfigError(
+      "{}={}: this model gives {}.{}", key, form, fmt::join(known, ", "), suggestion(form, known));
 }
 
 std::shared_ptr<Decoder> decoder_of(const config::Node& task) {

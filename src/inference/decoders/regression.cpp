@@ -1,6 +1,5 @@
 // RegressionDecoder: the result is the model's output, float32 channels in the target's units.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -23,10 +22,9 @@ class RegressionDecoder final : public Decoder {
     }
     void check() const {
       if (mean.size() == std.size()) return;
-      throw ConfigError(
-          fmt::format("mean and std: {} and {} values, expected one of each per channel",
-                      mean.size(),
-                      std.size()));
+      throw ConfigError("mean and std: {} and {} values, expected one of each per channel",
+                        mean.size(),
+                        std.size());
     }
   };
   explicit RegressionDecoder(const Options& options)
@@ -35,8 +33,8 @@ class RegressionDecoder final : public Decoder {
   at::Tensor in_units(const at::Tensor& output) const override {
     if (mean_.numel() == 0) return output;
     if (mean_.numel() != output.size(1)) {
-      throw ConfigError(fmt::format(
-          "decoder: mean and std of {} channels, the model has {}", mean_.numel(), output.size(1)));
+      throw ConfigError(
+          "decoder: mean and std of {} channels, the model has {}", mean_.numel(), output.size(1));
     }
     const auto by_channel = [&](const at::Tensor& values) {
       std::vector<int64_t> shape(static_cast<std::size_t>(output.dim()), 1);

@@ -303,18 +303,17 @@ std::vector<std::string> EngineOptions::choices() {
 
 void EngineOptions::check() const {
   if (quantization != "none" && backend != "auto" && backend != quantizing_engine(*this)) {
-    throw ConfigError(
-        fmt::format("performance.quantization={} needs performance.backend={} (or auto), not {}",
-                    quantization,
-                    quantizing_engine(*this),
-                    backend));
+    throw ConfigError("performance.quantization={} needs performance.backend={} (or auto), not {}",
+                      quantization,
+                      quantizing_engine(*this),
+                      backend);
   }
   for (const auto& [name, entry] : engine_entries())
     if (entry.check != nullptr) entry.check(*this);
   if (device::precision_of(precision).compute == at::kDouble) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "trainer.precision={}: models are run in float32, bfloat16 or float16; use 32, bf16 or 16",
-        precision));
+        precision);
   }
 }
 
@@ -395,12 +394,11 @@ std::unique_ptr<Engine> make_engine(const EngineModel& given,
       why = first_line(error.what());
     }
     if (names.size() == 1) {
-      throw ConfigError(fmt::format("performance.{}: {}; use performance.backend=auto{}",
-                                    options.quantization == "none"
-                                        ? "backend=" + name
-                                        : "quantization=" + options.quantization,
-                                    why,
-                                    options.quantization == "none" ? "" : " without quantization"));
+      throw ConfigError("performance.{}: {}; use performance.backend=auto{}",
+                        options.quantization == "none" ? "backend=" + name
+                                                       : "quantization=" + options.quantization,
+                        why,
+                        options.quantization == "none" ? "" : " without quantization");
     }
     log::write(is_usual ? log::Level::debug : log::Level::info,
                fmt::format("{}: not {}: {}", model.name, name, why));

@@ -55,10 +55,9 @@ std::vector<Extent> read_extents(const std::string& path, const std::string& sou
     if (match[3] == ">") extent.most = std::stoll(match[4]);
   }
   if (extents.size() == 4 || extents.size() == 5) return extents;
-  throw DataError(
-      fmt::format("{}: its input has {} dimensions that are known, expected 4 or 5: (N,C,[D,]H,W)",
+  throw DataError("{}: its input has {} dimensions that are known, expected 4 or 5: (N,C,[D,]H,W)",
                   path,
-                  extents.size()));
+                  extents.size());
 }
 
 /// Checks the processor. Throws: DataError for a processor that lacks what the code was compiled
@@ -72,9 +71,9 @@ void expect_processor(const std::string& path, const std::string& wanted) {
   const bool fits = !has("AVX");
 #endif
   if (!fits)
-    throw DataError(fmt::format("{}: compiled for a processor with {}; compile it on one like this",
-                                path,
-                                printable(wanted)));
+    throw DataError("{}: compiled for a processor with {}; compile it on one like this",
+                    path,
+                    printable(wanted));
 }
 
 /// Loads the libtorch.so that compiled models name, so that the loader of shared libraries finds
@@ -130,8 +129,8 @@ class Compiled {
 
   void expect_device(c10::Device device) const {
     if (c10::DeviceTypeName(device.type(), true) == device_) return;
-    throw ConfigError(fmt::format(
-        "{}: compiled for {}, which trainer.accelerator must be, too", path_, printable(device_)));
+    throw ConfigError(
+        "{}: compiled for {}, which trainer.accelerator must be, too", path_, printable(device_));
   }
 
  private:
@@ -148,10 +147,10 @@ class Compiled {
       fits = fits && (d == 0 || (size >= extent.least && size <= extent.most));
     }
     if (fits) return;
-    throw DataError(fmt::format("{}: it takes ({}), got ({}): set inference_args.roi_size",
-                                path_,
-                                fmt::join(taken, ","),
-                                fmt::join(windows.sizes(), ",")));
+    throw DataError("{}: it takes ({}), got ({}): set inference_args.roi_size",
+                    path_,
+                    fmt::join(taken, ","),
+                    fmt::join(windows.sizes(), ","));
   }
 
   std::string path_;
@@ -165,8 +164,7 @@ class Compiled {
 ImportedModel open_aoti(const std::string& path) {
   const auto sources = io::unpack(path, ".wrapper.cpp"), facts = io::unpack(path, "_metadata.json");
   if (sources.size() != 1 || facts.empty())
-    throw DataError(
-        fmt::format("{}: {} compiled models in it, expected one", path, sources.size()));
+    throw DataError("{}: {} compiled models in it, expected one", path, sources.size());
   const auto& [file, source] = *sources.begin();
   const std::vector<Extent> extents = read_extents(path, source);
   const config::Node known = config::parse_json(facts.begin()->second, path);
@@ -182,8 +180,7 @@ ImportedModel open_aoti(const std::string& path) {
         std::make_shared<Compiled>(path, extents, device, folder.substr(folder.rfind('/') + 1));
   } catch (const std::exception& error) {
     if (device::is_out_of_memory(error)) throw;
-    throw DataError(
-        fmt::format("{}: a compiled model that can't be loaded: {}", path, nn::brief(error)));
+    throw DataError("{}: a compiled model that can't be loaded: {}", path, nn::brief(error));
   }
   if (extents[1].is_fixed()) imported.in_channels = extents[1].least;
   imported.spatial_dims = static_cast<int64_t>(extents.size()) - 2;

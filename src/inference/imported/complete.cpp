@@ -57,7 +57,7 @@ class Trial {
         const int64_t out = first.size(static_cast<int64_t>(d) + 2);
         is_same = out > 0 && (out % sides[d] == 0 || sides[d] % out == 0);
       }
-      if (!is_same) throw DataError(fmt::format("it returns ({})", fmt::join(first.sizes(), ",")));
+      if (!is_same) throw DataError("it returns ({})", fmt::join(first.sizes(), ","));
       out_channels_ = first.size(1);
       return true;
     } catch (const std::exception& error) {
@@ -87,8 +87,8 @@ Sides sides_in(const Node& config, const char* key, std::size_t dims) {
   const bool fits =
       std::ranges::all_of(sides, [](int64_t side) { return side >= 1 && side <= kMostSide; });
   if (sides.size() == dims && fits) return sides;
-  throw ConfigError(fmt::format(
-      "{}: {}: expected {} numbers from 1 to {}", given->where(), key, dims, kMostSide));
+  throw ConfigError(
+      "{}: {}: expected {} numbers from 1 to {}", given->where(), key, dims, kMostSide);
 }
 
 /// The window where none is given: a size that a GPU of 8 GB and a CPU can compute, in multiples
@@ -109,10 +109,10 @@ auto naming_failures(const std::string& path, decltype(ImportedModel::forward) f
       throw;
     } catch (const std::exception& error) {
       if (device::is_out_of_memory(error)) throw;
-      throw DataError(fmt::format("{}: it fails for windows of ({}): {}",
-                                  path,
-                                  fmt::join(windows.sizes(), ","),
-                                  nn::brief(error)));
+      throw DataError("{}: it fails for windows of ({}): {}",
+                      path,
+                      fmt::join(windows.sizes(), ","),
+                      nn::brief(error));
     }
   };
 }
@@ -125,27 +125,27 @@ void take_channels(LoadedModel& model, const ImportedModel& imported) {
                                    std::pair("spatial_dims", model.spatial_dims)}) {
     if (value > 0) continue;
     throw ConfigError(
-        fmt::format("{}: it does not say its {}: set task.model.{} in a YAML file, "
-                    "and checkpoint.config to that",
-                    model.path,
-                    key,
-                    key));
+        "{}: it does not say its {}: set task.model.{} in a YAML file, and checkpoint.config to "
+        "that",
+        model.path,
+        key,
+        key);
   }
   if (model.spatial_dims != 2 && model.spatial_dims != 3) {
     throw DataError(
-        fmt::format("{}: it works in {} dimensions, expected 2 or 3 "
-                    "(task.model.spatial_dims in checkpoint.config)",
-                    model.path,
-                    model.spatial_dims));
+        "{}: it works in {} dimensions, expected 2 or 3 (task.model.spatial_dims in "
+        "checkpoint.config)",
+        model.path,
+        model.spatial_dims);
   }
   constexpr int64_t kMostChannels = 65536;
   if (model.in_channels > kMostChannels) {
     throw DataError(
-        fmt::format("{}: it says that it takes images of {} channels, expected {} at "
-                    "most (task.model.in_channels in checkpoint.config)",
-                    model.path,
-                    model.in_channels,
-                    kMostChannels));
+        "{}: it says that it takes images of {} channels, expected {} at most "
+        "(task.model.in_channels in checkpoint.config)",
+        model.path,
+        model.in_channels,
+        kMostChannels);
   }
 }
 
@@ -176,12 +176,12 @@ LoadedModel complete(const std::string& path,
   if (fitting.divisor.size() != dims ||
       (trial.out_channels() == 0 && !trial.fits(fitting.divisor))) {
     throw DataError(
-        fmt::format("{}: it fails for windows {}; say what it takes in a YAML file, and "
-                    "checkpoint.config which: the only sides as task.model.sides: [{}], or "
-                    "task.model.{{in_channels, spatial_dims, divisor}}",
-                    path,
-                    trial.failure(),
-                    dims == 3 ? "64, 128, 128" : "320, 320"));
+        "{}: it fails for windows {}; say what it takes in a YAML file, and checkpoint.config "
+        "which: the only sides as task.model.sides: [{}], or task.model.{{in_channels, "
+        "spatial_dims, divisor}}",
+        path,
+        trial.failure(),
+        dims == 3 ? "64, 128, 128" : "320, 320");
   }
   model.out_channels = trial.out_channels();
   model.divisor = fitting.divisor;

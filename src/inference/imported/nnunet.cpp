@@ -48,11 +48,11 @@ std::string configuration_of(const fs::path& folder, const Node& plans) {
       name.substr(name.rfind("__") == std::string::npos ? 0 : name.rfind("__") + 2);
   if (std::ranges::find(known, last) != known.end()) return last;
   if (known.size() == 1) return known[0];
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "{}: a folder that does not say which configuration its network is of; expected a name such "
       "as nnUNetTrainer__nnUNetPlans__{}",
       folder.string(),
-      known.empty() ? "2d" : known[0]));
+      known.empty() ? "2d" : known[0]);
 }
 
 /// The configuration's list of a number for each axis. Throws: ConfigError for anything else.
@@ -64,13 +64,13 @@ Node of_each_axis(const Node& configuration, const char* key, std::size_t axes, 
         return number >= least && number <= kMost && (least < 1 || number == std::floor(number));
       }))
     return node;
-  throw ConfigError(fmt::format("{}: {}: expected {} numbers from {} to {}, got {}",
-                                node.where(),
-                                key,
-                                axes,
-                                least,
-                                kMost,
-                                printable(config::to_json(node))));
+  throw ConfigError("{}: {}: expected {} numbers from {} to {}, got {}",
+                    node.where(),
+                    key,
+                    axes,
+                    least,
+                    kMost,
+                    printable(config::to_json(node)));
 }
 
 /// The value of each axis of the image, from values in the network's order.
@@ -92,10 +92,10 @@ std::string reader_of(const Node& plans, const std::string& plans_file) {
                                          "NaturalImage2DIO",
                                          "Tiff3DIO"};
   if (std::ranges::find(readers, reader) != readers.end()) return reader;
-  throw ConfigError(fmt::format("{}: image_reader_writer: '{}', expected {}",
-                                plans_file,
-                                printable(reader),
-                                join(readers, ", ")));
+  throw ConfigError("{}: image_reader_writer: '{}', expected {}",
+                    plans_file,
+                    printable(reader),
+                    join(readers, ", "));
 }
 
 /// What is done to an image before the network gets it: reading, a turn, nnU-Net's preprocessing.
@@ -159,12 +159,12 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   const Node configuration = nn::nnunet_configuration(plans, plans_file, name);
   const Node* previous = configuration.find_direct("previous_stage");
   if (previous != nullptr && !previous->is_null()) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "{}: '{}' takes the result of '{}' beside the image, and cascades are not run here; "
         "expected 2d, 3d_lowres or 3d_fullres",
         plans_file,
         printable(name),
-        printable(previous->as<std::string>())));
+        printable(previous->as<std::string>()));
   }
   const NnunetLabels labels(dataset);
   const Node* channels = dataset.find_direct("channel_names");

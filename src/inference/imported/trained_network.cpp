@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/json.h"
@@ -25,10 +24,10 @@ void expect_finite_weights(const nn::Model& network, const std::string& path) {
   for (const auto& [name, tensor] : nn::state_of(network)) {
     if (tensor.isfinite().all().item<bool>()) continue;
     throw DataError(
-        fmt::format("{}: the weights '{}' hold NaN or infinity: this model predicts nothing; "
-                    "choose an earlier checkpoint",
-                    path,
-                    name));
+        "{}: the weights '{}' hold NaN or infinity: this model predicts nothing; choose an earlier "
+        "checkpoint",
+        path,
+        name);
   }
 }
 
@@ -53,12 +52,11 @@ LoadedModel load_network(const std::string& path, config::Node config, bool is_o
   loaded.path = path;
   loaded.config = std::move(config);
   if (!loaded.config.has("task.model")) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "{}: its configuration has no task.model, so nothing says which network the weights are "
         "of; expected checkpoint.config=YAML with {{task: {{model: {{_target_: ...}}, x_key: "
-        "...}}, "
-        "data: {{transforms: ...}}}}; a Trainer in C++ writes what it is given as `config`",
-        path));
+        "...}}, data: {{transforms: ...}}}}; a Trainer in C++ writes what it is given as `config`",
+        path);
   }
   config::Node model = loaded.config.at("task.model");
   // The weights that the training began with may be gone; the checkpoint has all weights.
@@ -121,11 +119,11 @@ LoadedModel load_nnunet_archive(const std::string& path) {
   const io::UnpackedArchive archive(path);
   const std::vector<std::string> folds = nnunet_checkpoints(io::nnunet_folder(archive.folder()));
   if (folds.size() == 1) return load_nnunet(path, folds[0]);
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "{}: {} folds of a model of nnU-Net; unpack it, and name its folder for their average, or "
       "one fold's checkpoint_final.pth",
       path,
-      folds.size()));
+      folds.size());
 }
 
 LoadedModel load_weights(const std::string& path, const std::optional<std::string>& config) {

@@ -56,11 +56,11 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
   const auto found = std::ranges::find(names, head);
   const Node* own = task.find("heads." + head);
   if (found == names.end() || own == nullptr || !own->is_map()) {
-    throw ConfigError(fmt::format("predict.heads: '{}', but {} has the heads {}{}",
-                                  head,
-                                  model.path,
-                                  fmt::join(names, ", "),
-                                  suggestion(head, names)));
+    throw ConfigError("predict.heads: '{}', but {} has the heads {}{}",
+                      head,
+                      model.path,
+                      fmt::join(names, ", "),
+                      suggestion(head, names));
   }
   const Node channels = head_channels(task.at("model"), head);
   if (!channels.is_null()) one.out_channels = channels.as<int64_t>();
@@ -81,11 +81,11 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
   one.forward = [forward = model.forward, output, path = model.path](const at::Tensor& windows) {
     const std::vector<at::Tensor> outputs = forward(windows);
     if (output < outputs.size()) return std::vector<at::Tensor>{outputs[output]};
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: the network gives {} outputs, and its configuration has more heads; export the "
         "checkpoint again (format=torchscript)",
         path,
-        outputs.size()));
+        outputs.size());
   };
   one.torchscript = {};  // it has all outputs
   one.onnx = {};

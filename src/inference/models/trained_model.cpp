@@ -60,13 +60,13 @@ std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given)
 void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
   const auto differ = [&](const char* key, const std::string& a, const std::string& b) {
     if (a == b) return;
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "checkpoint.ckpt_path: the outputs of {} and {} can't be averaged: {} is {} and {}",
         first.path,
         other.path,
         key,
         a,
-        b));
+        b);
   };
   differ("in_channels", fmt::to_string(first.in_channels), fmt::to_string(other.in_channels));
   differ("out_channels", fmt::to_string(first.out_channels), fmt::to_string(other.out_channels));
@@ -89,10 +89,10 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
 double temperature_of(const LoadedModel& model, double asked) {
   if (asked != 0) return asked;
   if (model.temperature) return *model.temperature;
-  throw ConfigError(fmt::format(
+  throw ConfigError(
       "predict.temperature=auto: {} holds none; expected a number, or a checkpoint of a training "
       "with the metric temperature: metrics=[dice,temperature]",
-      model.path));
+      model.path);
 }
 
 bool keeps_file_grid(const LoadedModel& model, const std::optional<bool>& asked) {

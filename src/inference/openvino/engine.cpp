@@ -206,13 +206,13 @@ void expect_values_of(const std::string& type, const at::Tensor& input) {
     return !(value >= least && value <= most && value == std::trunc(value));
   });
   if (found == end) return;
-  throw DataError(fmt::format(
+  throw DataError(
       "the network takes {}, whole numbers from {:.12g} to {:.12g}, and the image has, as its "
       "transforms prepared it, {:.6g}",
       type,
       least,
       most,
-      *found));
+      *found);
 }
 
 /// Waits for requests that are under way when another one has thrown: they use tensors of ours.

@@ -2,7 +2,6 @@
 #include "inference/outputs/image.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/own_files.h"
@@ -65,14 +64,13 @@ std::string output_path(const std::string& stem,
                         const std::string& format) {
   const io::Format& chosen = format_of(source, info, format);
   if (fits(chosen, info)) return stem + chosen.output_ending;
-  throw DataError(
-      fmt::format("{}: {} holds {}, not {} planes of {}; use predict.format={}",
+  throw DataError("{}: {} holds {}, not {} planes of {}; use predict.format={}",
                   source,
                   chosen.title,
                   chosen.holds,
                   info.shape[1],
                   io::name_of(info.dtype),
-                  io::output_names([](const io::Format& one) { return one.fits == nullptr; })));
+                  io::output_names([](const io::Format& one) { return one.fits == nullptr; }));
 }
 
 }  // namespace cytra::inference

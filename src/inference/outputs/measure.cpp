@@ -247,9 +247,9 @@ void add_intensities(TableWriter& table, const Object& object, const Objects& ob
 Measurements measure(const Tensor& labels, const Tensor& image, const io::Geometry& geometry) {
   if (image.defined() &&
       (image.dim() != labels.dim() + 1 || image.sizes().slice(1) != labels.sizes())) {
-    throw DataError(fmt::format("an image of [{}] for labels of [{}], expected their size",
-                                fmt::join(image.sizes(), ", "),
-                                fmt::join(labels.sizes(), ", ")));
+    throw DataError("an image of [{}] for labels of [{}], expected their size",
+                    fmt::join(image.sizes(), ", "),
+                    fmt::join(labels.sizes(), ", "));
   }
   const Objects objects(labels, image);
   const auto dims = static_cast<std::size_t>(labels.dim());

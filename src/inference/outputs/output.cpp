@@ -2,8 +2,6 @@
 
 #include <map>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -39,10 +37,10 @@ std::unique_ptr<ResultOutput> make_result_output(const std::string& name,
   if (found != known_outputs().end()) return found->second.make(place);
   std::vector<std::string> names;
   for (const auto& [known, output] : known_outputs()) names.push_back(known);
-  throw ConfigError(fmt::format("{}: not a kind of output, expected one of {}.{}",
-                                name,
-                                join(names, ", "),
-                                suggestion(name, names)));
+  throw ConfigError("{}: not a kind of output, expected one of {}.{}",
+                    name,
+                    join(names, ", "),
+                    suggestion(name, names));
 }
 
 }  // namespace cytra::inference

@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "inference/outputs/measure.h"
@@ -115,13 +114,13 @@ void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
 /// Checks the size, as a foreign model may return results of another size.
 void ImageResult::expect_size(int64_t rows, int64_t columns) const {
   if (rows == input_->shape[1] && columns == input_->shape.back()) return;
-  throw DataError(fmt::format(
+  throw DataError(
       "the model's result has {} rows (or planes) and {} columns, the image {} and {}; expected a "
       "model that gives each pixel a value",
       rows,
       columns,
       input_->shape[1],
-      input_->shape.back()));
+      input_->shape.back());
 }
 
 void ImageResult::run() {
@@ -226,10 +225,10 @@ at::Tensor ImageResult::labels(const at::Tensor& rows) const {
 /// Gives the outputs objects channel by channel, so that only one channel is in memory as objects.
 void ImageResult::give_objects() {
   if (!has_labels()) {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "predict.measurements, predict.contours: values of predict.save={} are not objects; "
         "expected a mask or labels: predict.postprocess=[{{_target_: Threshold, threshold: 0.5}}]",
-        predictor_.windowed().form));
+        predictor_.windowed().form);
   }
   const at::Tensor all = labels(result_.values);
   has_components_ = !result_.is_objects;

@@ -26,14 +26,14 @@ class OutputSums {
       return;
     }
     if (outputs.size() != sums_.size()) {
-      throw DataError(fmt::format(
-          "predictions that are averaged have {} and {} outputs", sums_.size(), outputs.size()));
+      throw DataError(
+          "predictions that are averaged have {} and {} outputs", sums_.size(), outputs.size());
     }
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       if (outputs[i].sizes() != sums_[i].sizes()) {
-        throw DataError(fmt::format("predictions that are averaged are ({}) and ({})",
-                                    fmt::join(sums_[i].sizes(), ","),
-                                    fmt::join(outputs[i].sizes(), ",")));
+        throw DataError("predictions that are averaged are ({}) and ({})",
+                        fmt::join(sums_[i].sizes(), ","),
+                        fmt::join(outputs[i].sizes(), ","));
       }
       sums_[i].add_(outputs[i]);
     }
@@ -135,16 +135,14 @@ Forward averaged(std::vector<Forward> members,
   std::set<int64_t> mirrored;
   for (const int64_t axis : options.mirror_axes) {
     if (axis < -dims || axis >= dims) {
-      throw ConfigError(
-          fmt::format("mirror_axes: {}, expected {} to {}: windows have {} spatial axes",
-                      axis,
-                      -dims,
-                      dims - 1,
-                      dims));
+      throw ConfigError("mirror_axes: {}, expected {} to {}: windows have {} spatial axes",
+                        axis,
+                        -dims,
+                        dims - 1,
+                        dims);
     }
     if (!mirrored.insert(2 + (axis + dims) % dims).second) {
-      throw ConfigError(
-          fmt::format("mirror_axes: the axis {} is there twice, expected each once", axis));
+      throw ConfigError("mirror_axes: the axis {} is there twice, expected each once", axis);
     }
   }
   for (const int64_t dim : mirrored) forward = with_mirrored(forward, {dim});

@@ -4,7 +4,6 @@
 #include <future>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -91,14 +90,14 @@ void set_affine(io::Geometry& geometry) {
 void expect_memory(const std::string& id, const data::Transform& transform, int64_t bytes) {
   const AvailableMemory memory = available_memory();
   if (bytes <= memory.bytes) return;
-  throw MemoryError(fmt::format(
-      "{}: {} takes the whole image, {} in memory, {} are left ({}); smaller images, or "
-      "more memory, are needed",
+  throw MemoryError(
+      "{}: {} takes the whole image, {} in memory, {} are left ({}); smaller images, or more "
+      "memory, are needed",
       id,
       transform.name,
       format_bytes(static_cast<double>(bytes)),
       format_bytes(static_cast<double>(memory.bytes)),
-      memory.limit));
+      memory.limit);
 }
 
 /// Returns the list with an option set in the transforms that load images.

@@ -38,10 +38,10 @@ Tensor Predictor::predict(const Tensor& image) const {
   const c10::InferenceMode inference_mode;
   const int64_t dims = windowed_->image_dims();
   if (image.dim() != dims + 1 && image.dim() != dims + 2) {
-    throw DataError(fmt::format("an image of ({}), expected (C,{}) or (N,C,{})",
-                                fmt::join(image.sizes(), ","),
-                                dims == 2 ? "H,W" : "D,H,W",
-                                dims == 2 ? "H,W" : "D,H,W"));
+    throw DataError("an image of ({}), expected (C,{}) or (N,C,{})",
+                    fmt::join(image.sizes(), ","),
+                    dims == 2 ? "H,W" : "D,H,W",
+                    dims == 2 ? "H,W" : "D,H,W");
   }
   if (image.dim() == dims + 2) {
     std::vector<at::Tensor> results;

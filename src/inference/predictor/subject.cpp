@@ -1,7 +1,5 @@
 #include "inference/predictor/subject.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "device/fast_precision.h"
 #include "inference/models/trained_head.h"
@@ -37,11 +35,10 @@ Subject load_subject(const ModelConfig& config,
   const ModelPreparationOptions& asked = config.model;
   for (const LoadedModel& model : subject.models) {
     if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
-      throw ConfigError(
-          fmt::format("model.spatial_dims: {}, but the model in {} has {}; leave it out",
-                      *asked.spatial_dims,
-                      model.path,
-                      model.spatial_dims));
+      throw ConfigError("model.spatial_dims: {}, but the model in {} has {}; leave it out",
+                        *asked.spatial_dims,
+                        model.path,
+                        model.spatial_dims);
     }
     if (asked.channels_last && model.network)
       model.network->settings.channels_last = asked.channels_last;

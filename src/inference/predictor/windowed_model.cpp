@@ -116,12 +116,12 @@ EngineOptions engine_of(const PredictorOptions& options) {
   EngineOptions engine = options.engine;
   if (options.tta.dropout_samples == 0) return engine;
   if ((engine.backend != "auto" && engine.backend != "eager") || engine.quantization != "none") {
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "tta.dropout_samples={}: performance.backend={}, performance.quantization={} have no "
         "dropout; expected eager (or auto) and none",
         options.tta.dropout_samples,
         engine.backend,
-        engine.quantization));
+        engine.quantization);
   }
   engine.backend = "eager";
   return engine;
@@ -170,8 +170,7 @@ void expect_device(const char* key, const std::optional<std::string>& asked, c10
   const std::string place = device.is_cpu()                  ? "the CPU: expected cpu"
                             : wanted.type() != device.type() ? "the GPU: expected cuda"
                                                              : device.str() + ": expected cuda";
-  throw ConfigError(
-      fmt::format("inference_args.{}: {}, but the model is on {}", key, *asked, place));
+  throw ConfigError("inference_args.{}: {}, but the model is on {}", key, *asked, place);
 }
 
 }  // namespace
@@ -216,10 +215,10 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
     const nn::SampleDropout dropping(0);
     const at::Tensor output = model.forward(windows).at(0);
     if (dropping.has_dropped()) return output;
-    throw ConfigError(fmt::format(
+    throw ConfigError(
         "tta.dropout_samples={}: the model has no dropout; expected 0, or a model trained with "
         "some (model.dropout)",
-        samples));
+        samples);
   };
   const auto cost = [&] {
     const bool is_fixed = !model.fixed_window.empty();
@@ -261,10 +260,10 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
       planner_(other.planner_),
       budget_(other.budget_) {
   if ((this->form == "variance") != (other.form == "variance")) {
-    throw ConfigError(fmt::format("predict.save={}: the model was prepared for {}, expected {}",
-                                  this->form,
-                                  other.form,
-                                  other.form == "variance" ? "variance" : "another form"));
+    throw ConfigError("predict.save={}: the model was prepared for {}, expected {}",
+                      this->form,
+                      other.form,
+                      other.form == "variance" ? "variance" : "another form");
   }
   planner_.by_slabs = &finish;
 }
@@ -279,8 +278,8 @@ std::string WindowedModel::engine() const {
 
 void WindowedModel::check(const ModelInput& input) const {
   if (input.shape.at(0) == model.in_channels) return;
-  throw DataError(fmt::format(
-      "{}: {} channels, the model expects {}", input.sample.id, input.shape[0], model.in_channels));
+  throw DataError(
+      "{}: {} channels, the model expects {}", input.sample.id, input.shape[0], model.in_channels);
 }
 
 SlidingWindowOptions WindowedModel::windows(const std::string& id,
@@ -336,8 +335,8 @@ void WindowedModel::run(const ModelInput& input,
       progress,
       range);
   if (bad == 0) return;
-  throw DataError(fmt::format(
-      "{}: {} of the values that the model makes of it are NaN or infinite", input.sample.id, bad));
+  throw DataError(
+      "{}: {} of the values that the model makes of it are NaN or infinite", input.sample.id, bad);
 }
 
 Tensor WindowedModel::run(const ModelInput& input, const SlidingWindowOptions& windows) const {

@@ -130,8 +130,8 @@ int64_t predict_slabs(const RowSource& source,
   const SlidingWindowOptions options = config::checked(given, "inference_args");
   const at::NoGradGuard no_grad;
   if (source.shape.size() < 3 || source.shape.size() > 4) {
-    throw DataError(fmt::format("predict_slabs: an image of ({}), expected (C,[D,]H,W)",
-                                fmt::join(source.shape, ",")));
+    throw DataError("predict_slabs: an image of ({}), expected (C,[D,]H,W)",
+                    fmt::join(source.shape, ","));
   }
   const Sizes size(source.shape.begin() + 1, source.shape.end());
   const WindowLayout layout = layout_windows(size, options);

@@ -23,8 +23,8 @@ void expect_device(const char* name, const std::optional<std::string>& device) {
   try {
     static_cast<void>(c10::Device(*device));
   } catch (const c10::Error&) {
-    throw ConfigError(fmt::format(
-        "inference_args.{}: expected a device (cpu, cuda, cuda:1), got '{}'", name, *device));
+    throw ConfigError(
+        "inference_args.{}: expected a device (cpu, cuda, cuda:1), got '{}'", name, *device);
   }
 }
 
@@ -75,27 +75,26 @@ void SlidingWindowOptions::check() const {
   constexpr int64_t kLargestSide = int64_t{1} << 20;
   for (const int64_t side : roi_size) {
     if (side > kLargestSide) {
-      throw ConfigError(fmt::format(
-          "inference_args.roi_size: {} voxels, expected {} at most", side, kLargestSide));
+      throw ConfigError(
+          "inference_args.roi_size: {} voxels, expected {} at most", side, kLargestSide);
     }
   }
   for (const double share : overlap) {
     if (!(share >= 0 && share < 1))
-      throw ConfigError(fmt::format("inference_args.overlap: expected [0, 1), got {}", share));
+      throw ConfigError("inference_args.overlap: expected [0, 1), got {}", share);
   }
   expect_device("sw_device", sw_device);
   expect_device("device", device);
   if (cval != 0 && padding_mode != "constant") {
-    throw ConfigError(fmt::format(
-        "inference_args.cval={}: padding_mode={} takes its values from the image; leave "
-        "cval out, or set padding_mode=constant",
+    throw ConfigError(
+        "inference_args.cval={}: padding_mode={} takes its values from the image; leave cval out, "
+        "or set padding_mode=constant",
         cval,
-        padding_mode));
+        padding_mode);
   }
   for (const double scale : sigma_scale) {
     if (!(scale > 0 && std::isfinite(scale))) {
-      throw ConfigError(
-          fmt::format("inference_args.sigma_scale: expected a number above 0, got {}", scale));
+      throw ConfigError("inference_args.sigma_scale: expected a number above 0, got {}", scale);
     }
   }
 }
@@ -107,8 +106,8 @@ std::vector<Tensor> sliding_window(const Tensor& image,
   const SlidingWindowOptions options = config::checked(given, "inference_args");
   const at::NoGradGuard no_grad;
   if (image.dim() < 3 || image.dim() > 5) {
-    throw DataError(fmt::format("sliding window: an image of ({}), expected (N,C,[D,][H,]W)",
-                                fmt::join(image.sizes(), ",")));
+    throw DataError("sliding window: an image of ({}), expected (N,C,[D,][H,]W)",
+                    fmt::join(image.sizes(), ","));
   }
   const WindowLayout layout = layout_windows(image.sizes().slice(2).vec(), options);
   WholeImages io(image, layout);
@@ -128,10 +127,10 @@ Tensor sliding_window(const Tensor& image,
     const int64_t dims = windows.dim() - 2;
     if (made[0].dim() != windows.dim() ||
         made[0].sizes().slice(2, dims) != windows.sizes().slice(2, dims)) {
-      throw DataError(fmt::format(
+      throw DataError(
           "sliding window: the model made ({}) of a window of ({}); windows must keep their size",
           fmt::join(made[0].sizes().slice(2), ","),
-          fmt::join(windows.sizes().slice(2), ",")));
+          fmt::join(windows.sizes().slice(2), ","));
     }
     return made;
   };

@@ -56,11 +56,11 @@ class PeakMeter final : public c10::MemoryReportingInfoBase {
 void expect_free_memory() {
   const FreeMemory free = free_memory_on(c10::kCPU);
   if (free.bytes > 0) return;
-  throw MemoryError(fmt::format(
-      "the model is loaded, and less than {} are left ({}) for its passes; more memory, "
-      "or a smaller model, is needed",
+  throw MemoryError(
+      "the model is loaded, and less than {} are left ({}) for its passes; more memory, or a "
+      "smaller model, is needed",
       format_bytes(static_cast<double>(kOfLibraries)),
-      free.limit));
+      free.limit);
 }
 
 }  // namespace
@@ -196,14 +196,14 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
     return fewer;
   }
   throw MemoryError(
-      fmt::format("{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
-                  "inference_args.roi_size, smaller images, or more memory",
-                  id,
-                  fmt::join(size, "x"),
-                  fmt::join(base.roi_size, "x"),
-                  format_bytes(bytes(fewer, margin)),
-                  format_bytes(static_cast<double>(free.bytes)),
-                  free.limit));
+      "{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
+      "inference_args.roi_size, smaller images, or more memory",
+      id,
+      fmt::join(size, "x"),
+      fmt::join(base.roi_size, "x"),
+      format_bytes(bytes(fewer, margin)),
+      format_bytes(static_cast<double>(free.bytes)),
+      free.limit);
 }
 
 }  // namespace cytra::inference

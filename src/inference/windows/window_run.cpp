@@ -171,9 +171,9 @@ std::vector<at::Tensor> WindowRun::predict(const Forward& model, int64_t count) 
   for (at::Tensor& output : made) {
     if (layout_.slice_dim >= 0) output = output.unsqueeze(layout_.slice_dim + 2);
     if (output.dim() != static_cast<int64_t>(shape_.size()) || output.size(0) != count) {
-      throw DataError(fmt::format("sliding window: the model made ({}) of windows of ({})",
-                                  fmt::join(output.sizes(), ","),
-                                  fmt::join(windows.sizes(), ",")));
+      throw DataError("sliding window: the model made ({}) of windows of ({})",
+                      fmt::join(output.sizes(), ","),
+                      fmt::join(windows.sizes(), ","));
     }
   }
   return made;
@@ -191,8 +191,8 @@ void WindowRun::sum(WindowIo& io, int64_t first, std::vector<at::Tensor> made) {
     io.open(outputs_);
   }
   if (made.size() != outputs_.size()) {
-    throw DataError(fmt::format(
-        "sliding window: the model made {} outputs, then {}", outputs_.size(), made.size()));
+    throw DataError(
+        "sliding window: the model made {} outputs, then {}", outputs_.size(), made.size());
   }
   for (at::Tensor& values : made) {
     if (values.scalar_type() == at::kDouble) values = values.to(at::kFloat);

@@ -29,11 +29,10 @@ std::vector<T> per_dimension(std::vector<T> values,
   if (values.size() == 1) values.resize(dims, values[0]);
   if (slice_dim >= 0 && values.size() + 1 == dims) values.insert(values.begin() + slice_dim, slice);
   if (values.size() != dims) {
-    throw ConfigError(
-        fmt::format("inference_args.{} has {} numbers, the image has {} spatial dimensions",
-                    name,
-                    values.size(),
-                    dims));
+    throw ConfigError("inference_args.{} has {} numbers, the image has {} spatial dimensions",
+                      name,
+                      values.size(),
+                      dims);
   }
   return values;
 }
@@ -130,10 +129,9 @@ at::Tensor weight_map(const WindowLayout& layout, const SlidingWindowOptions& op
   at::Tensor map = given;
   while (map.dim() > static_cast<int64_t>(with.size()) && map.size(0) == 1) map = map.squeeze(0);
   if (map.sizes() != at::IntArrayRef(with) && map.sizes() != at::IntArrayRef(without)) {
-    throw ConfigError(
-        fmt::format("roi_weight_map has the shape ({}), windows have ({}): expected the same",
-                    fmt::join(given.sizes(), ","),
-                    fmt::join(layout.roi, ",")));
+    throw ConfigError("roi_weight_map has the shape ({}), windows have ({}): expected the same",
+                      fmt::join(given.sizes(), ","),
+                      fmt::join(layout.roi, ","));
   }
   while (with.size() < 3) with.insert(with.begin() + (with.size() == 2 ? 1 : 0), 1);
   return map.to(at::kCPU, at::kFloat).reshape(with).contiguous();
@@ -157,12 +155,12 @@ std::vector<int64_t> window_starts(int64_t size,
   const double about =
       static_cast<double>(size) / (static_cast<double>(roi) * std::max(1 - overlap, 1e-9));
   if (std::min(about, static_cast<double>(size)) > kMostWindows) {
-    throw DataError(fmt::format(
+    throw DataError(
         "sliding window: {} voxels by windows of {}, expected {:.0e} windows at most; the size may "
         "be damaged, else larger windows (inference_args.roi_size) or less overlap",
         size,
         roi,
-        kMostWindows));
+        kMostWindows);
   }
   if (spacing != "monai") {
     int64_t count = 0;
@@ -201,7 +199,7 @@ Tensor importance_map(const std::vector<int64_t>& roi,
   options.sigma_scale = sigma_scale;
   config::checked(options, "importance_map");
   for (const int64_t size : roi) {
-    if (size < 1) throw ConfigError(fmt::format("importance_map: a window of {} voxels", size));
+    if (size < 1) throw ConfigError("importance_map: a window of {} voxels", size);
   }
   const Factors factors =
       make_factors(roi, mode, per_dimension(sigma_scale, roi.size(), "sigma_scale"));
@@ -215,11 +213,11 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
   const std::size_t dims = size.size();
   if (options.spatial_dim) {
     if (dims != 3) {
-      throw ConfigError(fmt::format(
+      throw ConfigError(
           "inference_args.spatial_dim={}: slices are taken of a volume, the image has {} spatial "
           "dimensions; leave it out",
           *options.spatial_dim,
-          dims));
+          dims);
     }
     layout.slice_dim = *options.spatial_dim;
   }
@@ -235,8 +233,8 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
   for (std::size_t d = 0; d < dims; ++d) {
     int64_t& roi = layout.roi[d];
     if (size[d] < 1) {
-      throw DataError(fmt::format("sliding window: an image of ({}), expected one voxel at least",
-                                  fmt::join(size, ",")));
+      throw DataError("sliding window: an image of ({}), expected one voxel at least",
+                      fmt::join(size, ","));
     }
     if (roi <= 0) roi = size[d];
     layout.padded[d] = std::max(size[d], roi);
@@ -247,22 +245,22 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
                                                               : missing;
     if (missing - missing / 2 > most) {
       throw ConfigError(
-          fmt::format("inference_args.padding_mode={0} needs an image larger than the padding; "
-                      "a window of {1} and an image of {2} leave {3} on a side; use constant",
-                      options.padding_mode,
-                      roi,
-                      size[d],
-                      missing - missing / 2));
+          "inference_args.padding_mode={0} needs an image larger than the padding; a window of {1} "
+          "and an image of {2} leave {3} on a side; use constant",
+          options.padding_mode,
+          roi,
+          size[d],
+          missing - missing / 2);
     }
     layout.starts.push_back(window_starts(layout.padded[d], roi, overlap[d], options.spacing));
   }
   double windows = 1;
   for (const Sizes& line : layout.starts) windows *= static_cast<double>(line.size());
   if (windows > kMostWindows * kMostWindows) {
-    throw DataError(fmt::format("sliding window: {:.0e} windows of ({}) in an image of ({})",
-                                windows,
-                                fmt::join(layout.roi, ","),
-                                fmt::join(size, ",")));
+    throw DataError("sliding window: {:.0e} windows of ({}) in an image of ({})",
+                    windows,
+                    fmt::join(layout.roi, ","),
+                    fmt::join(size, ","));
   }
   return layout;
 }

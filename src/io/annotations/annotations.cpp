@@ -7,8 +7,6 @@
 #include <mutex>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -67,8 +65,8 @@ AnnotationFile parse_annotations(const std::string& path, const AnnotatedImage& 
   } else if (extension == ".txt") {
     file = parse_yolo(path, bytes, image);
   } else {
-    throw DataError(fmt::format(
-        "{}: {}, {}", path, bytes.empty() ? "an empty file" : "no annotations", kExpected));
+    throw DataError(
+        "{}: {}, {}", path, bytes.empty() ? "an empty file" : "no annotations", kExpected);
   }
   list_classes(file);
   if (file.without_area > 0) warn_of_lines(path, file.without_area);
@@ -132,10 +130,10 @@ const ImageAnnotations& annotations_of(const AnnotationFile& file,
     }
   }
   if (candidates.empty()) {
-    throw DataError(fmt::format("{}: no image is named '{}', expected the file_name of one.{}",
-                                path,
-                                printable(name, 200),
-                                suggestion(name, choices)));
+    throw DataError("{}: no image is named '{}', expected the file_name of one.{}",
+                    path,
+                    printable(name, 200),
+                    suggestion(name, choices));
   }
   const ImageAnnotations* best = nullptr;
   std::size_t longest = 0;
@@ -150,11 +148,11 @@ const ImageAnnotations& annotations_of(const AnnotationFile& file,
   }
   if (best == nullptr && candidates.size() == 1) best = &file.images[candidates[0]];
   if (best != nullptr && is_one) return *best;
-  throw DataError(fmt::format("{}: {} images are named '{}', expected one in the folder of {}",
-                              path,
-                              candidates.size(),
-                              printable(name, 200),
-                              image.path));
+  throw DataError("{}: {} images are named '{}', expected one in the folder of {}",
+                  path,
+                  candidates.size(),
+                  printable(name, 200),
+                  image.path);
 }
 
 /// YOLO has no file for an image without objects.
@@ -167,13 +165,13 @@ bool is_missing_yolo(const std::string& path) {
 void fill_as_coco(const std::string& path, Annotation& object, const AnnotatedImage& image) {
   for (const CocoRle& mask : object.masks) {
     if (mask.height == image.height && mask.width == image.width) continue;
-    throw DataError(fmt::format("{}: a mask of {} x {} pixels, expected the size of {}: {} x {}",
-                                path,
-                                mask.width,
-                                mask.height,
-                                image.path,
-                                image.width,
-                                image.height));
+    throw DataError("{}: a mask of {} x {} pixels, expected the size of {}: {} x {}",
+                    path,
+                    mask.width,
+                    mask.height,
+                    image.path,
+                    image.width,
+                    image.height);
   }
   for (const auto& part : object.parts) {
     std::vector<double> corners;
@@ -225,14 +223,13 @@ std::vector<Annotation> read_annotations(const std::string& path, const Annotate
   const bool differs =
       (one.height > 0 && one.height != image.height) || (one.width > 0 && one.width != image.width);
   if (differs) {
-    throw DataError(
-        fmt::format("{}: annotations of {} x {} pixels, expected the size of {}: {} x {}",
+    throw DataError("{}: annotations of {} x {} pixels, expected the size of {}: {} x {}",
                     path,
                     one.width,
                     one.height,
                     image.path,
                     image.width,
-                    image.height));
+                    image.height);
   }
   std::vector<Annotation> annotations = one.annotations;
   if (file->is_coco)

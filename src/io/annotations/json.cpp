@@ -3,7 +3,6 @@
 // are read element by element: a file of many images is never in memory as a whole tree.
 #include <algorithm>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -46,7 +45,7 @@ class AnnotationJson {
   bool take(int depth, Json::parse_event_t event, Json& value) {
     using Event = Json::parse_event_t;
     if (depth > kDeepestJson)
-      throw DataError(fmt::format("{}: lists in lists, expected at most {}", path_, kDeepestJson));
+      throw DataError("{}: lists in lists, expected at most {}", path_, kDeepestJson);
     const bool is_end =
         event == Event::object_end || event == Event::array_end || event == Event::value;
     if (depth == 0) is_list_ = is_list_ || event == Event::array_start;

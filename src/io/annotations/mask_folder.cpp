@@ -4,8 +4,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "io/annotations/formats.h"
 #include "io/annotations/shapes.h"
@@ -53,23 +51,22 @@ std::vector<Annotation> read_mask_folder(const std::string& folder, const Annota
   const fs::path own = fs::path(image.path).lexically_normal();
   std::erase_if(files, [&](const auto& file) { return fs::path(file).lexically_normal() == own; });
   if (files.size() > kMostMasks) {
-    throw DataError(
-        fmt::format("{}: {} masks, expected at most {} objects", folder, files.size(), kMostMasks));
+    throw DataError("{}: {} masks, expected at most {} objects", folder, files.size(), kMostMasks);
   }
   std::vector<Annotation> objects;
   for (const std::string& file : files) {
     const Image mask = read_image(file);
     const auto& [channels, depth, height, width] = mask.shape;
     if (depth != image.depth || height != image.height || width != image.width) {
-      throw DataError(fmt::format("{}: {} x {} x {} voxels, expected the size of {}: {} x {} x {}",
-                                  file,
-                                  depth,
-                                  height,
-                                  width,
-                                  image.path,
-                                  image.depth,
-                                  image.height,
-                                  image.width));
+      throw DataError("{}: {} x {} x {} voxels, expected the size of {}: {} x {} x {}",
+                      file,
+                      depth,
+                      height,
+                      width,
+                      image.path,
+                      image.depth,
+                      image.height,
+                      image.width);
     }
     const std::vector<unsigned char> inside = object_in(file, mask);
     for (int64_t z = 0; z < depth; ++z) {

@@ -18,10 +18,10 @@ const std::vector<std::string> kTargetKinds{"instances", "classes", "mask", "cha
 TargetKind target_kind(const std::string& name) {
   const auto found = std::ranges::find(kTargetKinds, name);
   if (found != kTargetKinds.end()) return static_cast<TargetKind>(found - kTargetKinds.begin());
-  throw ConfigError(fmt::format("annotations: '{}', expected {}.{}",
-                                name,
-                                fmt::join(kTargetKinds, ", "),
-                                suggestion(name, kTargetKinds)));
+  throw ConfigError("annotations: '{}', expected {}.{}",
+                    name,
+                    fmt::join(kTargetKinds, ", "),
+                    suggestion(name, kTargetKinds));
 }
 
 namespace {
@@ -118,13 +118,13 @@ int64_t class_of(const std::string& path,
                  const std::vector<std::string>& names) {
   const auto found = std::ranges::find(names, object.class_name);
   if (found != names.end()) return found - names.begin() + 1;
-  throw DataError(fmt::format("{}: {}, expected one of class_names: {}.{}",
-                              path,
-                              object.class_name.empty()
-                                  ? "an object without a class"
-                                  : "the class '" + printable(object.class_name, 80) + "'",
-                              fmt::join(names, ", "),
-                              suggestion(object.class_name, names)));
+  throw DataError("{}: {}, expected one of class_names: {}.{}",
+                  path,
+                  object.class_name.empty()
+                      ? "an object without a class"
+                      : "the class '" + printable(object.class_name, 80) + "'",
+                  fmt::join(names, ", "),
+                  suggestion(object.class_name, names));
 }
 
 void check_planes(const std::string& path,
@@ -135,13 +135,12 @@ void check_planes(const std::string& path,
     const bool is_other =
         image.depth == 1 && plane >= 0 && object.plane >= 0 && object.plane != plane;
     if (is_other || (image.depth > 1 && object.plane >= image.depth)) {
-      throw DataError(
-          fmt::format("{}: an object in plane {}, expected planes that {} has: {} plane{}",
+      throw DataError("{}: an object in plane {}, expected planes that {} has: {} plane{}",
                       path,
                       std::max(object.plane, plane) + 1,
                       image.path,
                       image.depth,
-                      image.depth == 1 ? "" : "s"));
+                      image.depth == 1 ? "" : "s");
     }
     plane = std::max(plane, object.plane);
   }
@@ -223,8 +222,8 @@ class Layers {
     int64_t last = 0;
   };
   [[noreturn]] void throw_too_many() const {
-    throw DataError(fmt::format(
-        "{}: more than {} boxes lie over each other, expected fewer", path_, kMostLayers));
+    throw DataError(
+        "{}: more than {} boxes lie over each other, expected fewer", path_, kMostLayers);
   }
   bool is_free(const Layer& layer, const std::array<int64_t, 4>& box) const {
     for (int64_t y = box[1]; y < box[3]; ++y) {

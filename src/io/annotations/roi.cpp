@@ -51,8 +51,7 @@ class RoiFile {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw DataError(
-        fmt::format("{}: {}, expected a whole ImageJ ROI; save it again", place_, what));
+    throw DataError("{}: {}, expected a whole ImageJ ROI; save it again", place_, what);
   }
   uint64_t raw(uint64_t at, uint64_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) refuse("it ends too early");
@@ -217,7 +216,7 @@ class RoiFile {
 
 std::string inflated(const std::string& place, std::string_view packed, uint64_t size) {
   if (size > kMostRoiBytes || size / 1100 > packed.size())
-    throw DataError(fmt::format("{}: {} bytes, expected an ImageJ ROI", place, size));
+    throw DataError("{}: {} bytes, expected an ImageJ ROI", place, size);
   std::string bytes(size, '\0');
   z_stream stream{};
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace cytra::io {
@@ -17,8 +15,8 @@ constexpr double kPi = 3.14159265358979323846;
 
 double coordinate(const std::string& place, double value) {
   if (std::abs(value) <= kFarthestCorner) return value;
-  throw DataError(fmt::format(
-      "{}: the coordinate {}, expected at most {} pixels", place, value, kFarthestCorner));
+  throw DataError(
+      "{}: the coordinate {}, expected at most {} pixels", place, value, kFarthestCorner);
 }
 
 std::string last_name(const std::string& path) {

@@ -3,8 +3,6 @@
 // takes boxes in the same way.
 #include <cstdlib>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/annotations/formats.h"
@@ -19,8 +17,7 @@ double voc_number(const std::string& path, const XmlElement& element) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (!text.empty() && *end == '\0') return coordinate(path, value);
-  throw DataError(
-      fmt::format("{}: <{}> is '{}', expected a number", path, element.name, printable(text, 80)));
+  throw DataError("{}: <{}> is '{}', expected a number", path, element.name, printable(text, 80));
 }
 
 }  // namespace
@@ -49,19 +46,17 @@ AnnotationFile parse_voc(const std::string& path, const std::string& bytes) {
       in_object = false;
       if (sides != 15)
         throw DataError(
-            fmt::format("{}: the object '{}' has no whole <bndbox>, expected xmin, "
-                        "ymin, xmax and ymax",
-                        path,
-                        printable(object.class_name, 80)));
+            "{}: the object '{}' has no whole <bndbox>, expected xmin, ymin, xmax and ymax",
+            path,
+            printable(object.class_name, 80));
       auto& [x0, y0, x1, y1] = object.box;
       x0 -= 1;
       y0 -= 1;
       if (x1 < x0 || y1 < y0)
         throw DataError(
-            fmt::format("{}: the object '{}' ends before it begins, expected xmin and "
-                        "ymin below xmax and ymax",
-                        path,
-                        printable(object.class_name, 80)));
+            "{}: the object '{}' ends before it begins, expected xmin and ymin below xmax and ymax",
+            path,
+            printable(object.class_name, 80));
       object.parts.push_back({rectangle(object.box)});
       image.annotations.push_back(std::move(object));
     } else if (in_object && (name == "bndbox" || name == "/bndbox")) {

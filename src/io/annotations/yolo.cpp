@@ -31,7 +31,7 @@ std::vector<std::string> names_of_yaml(const std::string& path) {
     char* end = nullptr;
     const long long at = std::strtoll(number.c_str(), &end, 10);
     if (number.empty() || *end != '\0' || at < 0 || at > kMostClassNumber)
-      throw DataError(fmt::format("{}: names.{}: expected the number of a class", path, number));
+      throw DataError("{}: names.{}: expected the number of a class", path, number);
     if (result.size() <= static_cast<std::size_t>(at))
       result.resize(static_cast<std::size_t>(at) + 1);
     result[static_cast<std::size_t>(at)] = name.as<std::string>();
@@ -89,11 +89,11 @@ AnnotationFile parse_yolo(const std::string& path,
     if (values.empty() && trim(line).empty()) continue;
     const std::string place = fmt::format("{}:{}", path, number);
     const auto refuse = [&](const std::string& what) {
-      throw DataError(fmt::format(
+      throw DataError(
           "{}: {}, expected a class's number, then x, y, width and height, or x and y of three "
           "corners or more, as shares (0 to 1) of the image's sides",
           place,
-          what));
+          what);
     };
     if (!trim(next).empty()) refuse("'" + printable(trim(next), 40) + "'");
     const bool is_box = values.size() == 5 || values.size() == 6;  // the sixth: a confidence
@@ -106,11 +106,11 @@ AnnotationFile parse_yolo(const std::string& path,
     for (std::size_t i = 1; i < (is_box ? 5 : values.size()); ++i)
       if (!(values[i] >= -0.5 && values[i] <= 1.5)) refuse(fmt::format("{}", values[i]));
     if (file.is_ordered && own >= file.classes.size())
-      throw DataError(fmt::format("{}: the class {}, expected 0 to {}: there are {} names",
-                                  place,
-                                  own,
-                                  file.classes.size() - 1,
-                                  file.classes.size()));
+      throw DataError("{}: the class {}, expected 0 to {}: there are {} names",
+                      place,
+                      own,
+                      file.classes.size() - 1,
+                      file.classes.size());
     Annotation& object = listed.annotations.emplace_back();
     object.class_name = file.is_ordered ? file.classes[own] : std::to_string(own);
     if (is_box) {

@@ -101,7 +101,7 @@ void place_frames(DcmItem& item, std::vector<DicomFrame>& frames) {
 }  // namespace
 
 void DicomFile::fail(const std::string& what, const std::string& expected) const {
-  throw DataError(fmt::format("{}: {}, expected {}", path_, what, expected));
+  throw DataError("{}: {}, expected {}", path_, what, expected);
 }
 
 DicomFile::~DicomFile() = default;

@@ -137,13 +137,12 @@ void sort_by_place(const std::string& path, Group& group, const Vector& normal) 
     const std::size_t end = i + 1 < planes ? starts[i + 1] : slices.size();
     if (end - starts[i] != times) {
       throw DataError(
-          fmt::format("{}: {} slices lie at {:.3f} mm along the normal and {} at another place, "
-                      "expected one, or "
-                      "as many for each time point; the series may be incomplete",
-                      path,
-                      end - starts[i],
-                      place(slices[starts[i]]),
-                      starts.size() > 1 ? starts[1] : 0));
+          "{}: {} slices lie at {:.3f} mm along the normal and {} at another place, expected one, "
+          "or as many for each time point; the series may be incomplete",
+          path,
+          end - starts[i],
+          place(slices[starts[i]]),
+          starts.size() > 1 ? starts[1] : 0);
     }
     std::stable_sort(slices.begin() + static_cast<std::ptrdiff_t>(starts[i]),
                      slices.begin() + static_cast<std::ptrdiff_t>(end),
@@ -166,12 +165,12 @@ void sort_by_number(const std::string& path, Group& group) {
   for (std::size_t i = 1; i < slices.size(); ++i) {
     const DicomSlice &before = slices[i - 1].slice, &slice = slices[i].slice;
     if (slice.file != before.file && slices[i].instance == slices[i - 1].instance) {
-      throw DataError(fmt::format(
+      throw DataError(
           "{}: its slices have no order, expected ImagePositionPatient, or an InstanceNumber of "
           "their own for {} and {}",
           path,
           group.stack.files[before.file],
-          group.stack.files[slice.file]));
+          group.stack.files[slice.file]);
     }
   }
   const auto count = static_cast<int64_t>(slices.size());
@@ -191,14 +190,14 @@ void check_distances(const std::string& path, const Group& group, const Vector& 
   const double usual = sorted[sorted.size() / 2];
   if (sorted.back() > (1 + kGap) * usual) {
     const auto widest = std::max_element(distances.begin(), distances.end()) - distances.begin();
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: {:.3f} mm between planes {} and {} and {:.3f} mm between most, expected equal "
         "distances; slices may be missing: copy the series again",
         path,
         sorted.back(),
         widest,
         widest + 1,
-        usual));
+        usual);
   }
   if (sorted.back() - sorted.front() > kUneven * usual) {
     warn_once(fmt::format("{}: its slices are {:.3f} to {:.3f} mm apart; their mean is taken",
@@ -284,12 +283,12 @@ DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes) {
   scenes = static_cast<int64_t>(groups.size());
   if (scene < -1 || scene >= scenes || (scene == -1 && scenes > 1)) {
     throw DataError(
-        fmt::format("{}: {}{} DICOM series (or orientations, or sizes), expected one: "
-                    "choose a scene, or move each to a folder of its own; {}",
-                    path,
-                    scene == -1 ? "" : fmt::format("no scene {} among ", scene),
-                    scenes,
-                    list_of(groups)));
+        "{}: {}{} DICOM series (or orientations, or sizes), expected one: choose a scene, or move "
+        "each to a folder of its own; {}",
+        path,
+        scene == -1 ? "" : fmt::format("no scene {} among ", scene),
+        scenes,
+        list_of(groups));
   }
   Group& group = groups[scene == -1 ? 0 : static_cast<std::size_t>(scene)];
   DicomStack& stack = group.stack;
@@ -299,10 +298,10 @@ DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes) {
     placed += numbered.slice.where.has_position ? 1 : 0;
     if (numbered.slice.where.pixel_mm != first.pixel_mm) {
       throw DataError(
-          fmt::format("{}: its pixels have another size than those of {}, expected one "
-                      "PixelSpacing in a series",
-                      stack.files[numbered.slice.file],
-                      stack.files[group.slices[0].slice.file]));
+          "{}: its pixels have another size than those of {}, expected one PixelSpacing in a "
+          "series",
+          stack.files[numbered.slice.file],
+          stack.files[group.slices[0].slice.file]);
     }
   }
   const bool has_place = first.has_orientation && placed == group.slices.size() &&

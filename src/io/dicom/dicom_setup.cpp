@@ -174,11 +174,11 @@ class Walker {
   uint32_t tag_at(std::size_t at) const { return number(at, 2) << 16 | number(at + 2, 2); }
   [[noreturn]] void fail(std::size_t at, const std::string& what) const {
     throw DataError(
-        fmt::format("{}: {} at byte {}, expected a complete DICOM file; it may be "
-                    "truncated or damaged: copy it again",
-                    path_,
-                    what,
-                    at));
+        "{}: {} at byte {}, expected a complete DICOM file; it may be truncated or damaged: copy "
+        "it again",
+        path_,
+        what,
+        at);
   }
 
   const std::string& path_;
@@ -242,7 +242,7 @@ struct Codecs {
 DicomStart check_elements(const std::string& path, std::string_view bytes) {
   const std::size_t size = bytes.size();
   const auto fail = [&](const std::string& what, const char* expected) {
-    throw DataError(fmt::format("{}: {}, expected {}", path, what, expected));
+    throw DataError("{}: {}, expected {}", path, what, expected);
   };
   if (size < 144) fail(fmt::format("a file of {} bytes", size), "a complete DICOM file");
   // The elements of group 2 are explicit, little-endian, and short but for OB

@@ -1,8 +1,6 @@
 // Part of io/ffmpeg/sink.h: containers, and how they keep the times of frames.
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "io/ffmpeg/sink.h"
 
@@ -34,8 +32,8 @@ constexpr Container kContainers[] = {{"mp4", FrameTimes::shown},
 FrameTimes times_in(const AVOutputFormat& format, const std::string& path) {
   for (const Container& one : kContainers)
     if (std::strcmp(one.name, format.name) == 0) return one.times;
-  throw ConfigError(fmt::format(
-      "{}: {} does not keep when each frame is shown; {}", path, format.name, kExpectedEndings));
+  throw ConfigError(
+      "{}: {} does not keep when each frame is shown; {}", path, format.name, kExpectedEndings);
 }
 
 const AVCodec* encoder_for(const AVOutputFormat& format,
@@ -47,25 +45,25 @@ const AVCodec* encoder_for(const AVOutputFormat& format,
   if (is_auto && (codec == nullptr || !keeps_shown))
     codec = avcodec_find_encoder(AV_CODEC_ID_MPEG4);
   if (codec == nullptr || codec->type != AVMEDIA_TYPE_VIDEO) {
-    throw ConfigError(fmt::format(
-        "video.codec: FFmpeg's libraries here have no video encoder {}; expected libx264, mpeg4 "
-        "or another of `ffmpeg -encoders`",
-        name));
+    throw ConfigError(
+        "video.codec: FFmpeg's libraries here have no video encoder {}; expected libx264, mpeg4 or "
+        "another of `ffmpeg -encoders`",
+        name);
   }
   if (!keeps_shown && (codec->id == AV_CODEC_ID_H264 || codec->id == AV_CODEC_ID_HEVC)) {
     throw ConfigError(
-        fmt::format("{}: {} does not keep when each frame of {} is shown; expected "
-                    "video.codec=mpeg4, or .mp4, .mov, .mkv ...",
-                    path,
-                    format.name,
-                    avcodec_get_name(codec->id)));
+        "{}: {} does not keep when each frame of {} is shown; expected video.codec=mpeg4, or .mp4, "
+        ".mov, .mkv ...",
+        path,
+        format.name,
+        avcodec_get_name(codec->id));
   }
   if (avformat_query_codec(&format, codec->id, FF_COMPLIANCE_NORMAL) == 0) {
-    throw ConfigError(fmt::format("{}: {} holds no {} video; {}",
-                                  path,
-                                  format.name,
-                                  avcodec_get_name(codec->id),
-                                  kExpectedEndings));
+    throw ConfigError("{}: {} holds no {} video; {}",
+                      path,
+                      format.name,
+                      avcodec_get_name(codec->id),
+                      kExpectedEndings);
   }
   return codec;
 }

@@ -3,8 +3,6 @@
 #include <new>
 #include <tuple>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 extern "C" {
@@ -36,11 +34,11 @@ void write_packets(AVCodecContext& encoder, AVFormatContext& container, int stre
     const PacketPointer packet = make_packet();
     int code = avcodec_receive_packet(&encoder, packet.get());
     if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return;
-    if (code < 0) throw DataError(fmt::format("{}: {}", encoder.codec->name, words_of(code)));
+    if (code < 0) throw DataError("{}: {}", encoder.codec->name, words_of(code));
     packet->stream_index = stream;
     av_packet_rescale_ts(packet.get(), encoder.time_base, container.streams[stream]->time_base);
     code = av_interleaved_write_frame(&container, packet.get());
-    if (code < 0) throw IoError(fmt::format("{}: {}", container.url, words_of(code)));
+    if (code < 0) throw IoError("{}: {}", container.url, words_of(code));
   }
 }
 
@@ -70,8 +68,7 @@ ScalerPointer make_scaler(const Picture& yuv, int width, int height, Direction d
                                       nullptr));
   if (!scaler) {
     const char* name = av_get_pix_fmt_name(yuv.format);
-    throw DataError(
-        fmt::format("pixels of {} can't be converted", name == nullptr ? "no type" : name));
+    throw DataError("pixels of {} can't be converted", name == nullptr ? "no type" : name);
   }
   const int* matrix = sws_getCoefficients(matrix_of(yuv));  // AVCOL_SPC_* are its numbers
   const AVPixFmtDescriptor* const pixels = av_pix_fmt_desc_get(yuv.format);

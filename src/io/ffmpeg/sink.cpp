@@ -62,7 +62,7 @@ void FFmpegSink::close() {
 void FFmpegSink::expect(int code, const std::string& action) {
   if (code >= 0) return;
   if (write_error_) std::rethrow_exception(write_error_);
-  throw DataError(fmt::format("{}: {}: {}", path_, action, words_of(code)));
+  throw DataError("{}: {}: {}", path_, action, words_of(code));
 }
 
 int FFmpegSink::write_bytes(void* self, uint8_t* bytes, int count) {
@@ -94,8 +94,7 @@ void FFmpegSink::open_container(const std::string& path) {
                                               : av_guess_format(nullptr, path.c_str(), nullptr);
   if (format == nullptr || format->video_codec == AV_CODEC_ID_NONE ||
       (!path.empty() && (format->flags & AVFMT_NOFILE) != 0))
-    throw ConfigError(
-        fmt::format("{}: not the file extension of a video: {}", path_, kExpectedEndings));
+    throw ConfigError("{}: not the file extension of a video: {}", path_, kExpectedEndings);
   times_ = times_in(*format, path_);
   expect(avformat_alloc_output_context2(&container_, format, nullptr, path_.c_str()),
          "its container");
@@ -127,11 +126,10 @@ void FFmpegSink::open_encoder(const VideoSource& like, const VideoSinkOptions& o
   if (times_ == FrameTimes::counted) {
     if (info_.frame_rate <= 0) {
       throw ConfigError(
-          fmt::format("{}: {} holds a rate alone, and the input has none; write .mp4 or .mkv, "
-                      "which hold a time "
-                      "for each frame",
-                      path_,
-                      container_->oformat->name));
+          "{}: {} holds a rate alone, and the input has none; write .mp4 or .mkv, which hold a "
+          "time for each frame",
+          path_,
+          container_->oformat->name);
     }
     encoder_->time_base = av_inv_q(encoder_->framerate);
   }
@@ -252,14 +250,14 @@ int64_t FFmpegSink::time_of(const VideoFrame& frame) {
   const int64_t number = std::llround(after / period);
   const double rounding = std::min(info_.time_base.seconds(1) + 1e-9, period / 2);
   if (number <= last_number_ || std::abs(after - static_cast<double>(number) * period) > rounding) {
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: {} holds {:.3f} frames per second alone, and the input's frame {} comes after {:.3f} "
         "s; write .mp4 or .mkv, which hold a time for each frame",
         path_,
         container_->oformat->name,
         info_.frame_rate,
         frame.number,
-        after));
+        after);
   }
   return last_number_ = number;
 }

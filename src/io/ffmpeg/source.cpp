@@ -181,27 +181,27 @@ void FFmpegSource::open_container() {
   if (opened < 0) expect_no_signal();
   if (opened < 0 && is_net) {
     throw DataError(
-        fmt::format("{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, "
-                    "udp://), and a sender that is running",
-                    path_,
-                    words_of(opened)));
+        "{}: {}: expected an address that FFmpeg reads (rtsp://, http://, tcp://, udp://), and a "
+        "sender that is running",
+        path_,
+        words_of(opened));
   }
   if (opened < 0 && !info_.is_live) {
     const std::string other = other_format(path_);
     if (!other.empty()) {
       throw DataError(
-          fmt::format("{}: what it holds is for FFmpeg's reader '{}', expected a video "
-                      "in one file: playlists, which name others, are not opened",
-                      path_,
-                      other));
+          "{}: what it holds is for FFmpeg's reader '{}', expected a video in one file: playlists, "
+          "which name others, are not opened",
+          path_,
+          other);
     }
   }
   if (opened < 0) {
     throw DataError(
-        fmt::format("{}: {}: expected a video of FFmpeg's; an MP4 that is cut off has no "
-                    "index and can't be read",
-                    path_,
-                    words_of(opened)));
+        "{}: {}: expected a video of FFmpeg's; an MP4 that is cut off has no index and can't be "
+        "read",
+        path_,
+        words_of(opened));
   }
   const int found = avformat_find_stream_info(container_, nullptr);
   if (found < 0) {

@@ -2,8 +2,6 @@
 #include <cmath>
 #include <new>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "io/ffmpeg/sink.h"
 
@@ -31,12 +29,12 @@ Tone::Tone(AVFormatContext& container, double hz) : hz_(hz) {
     encoder_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   int code = avcodec_open2(encoder_.get(), codec, nullptr);
   if (code >= 0) code = avcodec_parameters_from_context(stream->codecpar, encoder_.get());
-  if (code < 0) throw DataError(fmt::format("the encoder of AAC sound: {}", words_of(code)));
+  if (code < 0) throw DataError("the encoder of AAC sound: {}", words_of(code));
 }
 
 void Tone::encode(AVFormatContext& container, const AVFrame* frame) {
   const int code = avcodec_send_frame(encoder_.get(), frame);
-  if (code < 0) throw DataError(fmt::format("the encoder of AAC sound: {}", words_of(code)));
+  if (code < 0) throw DataError("the encoder of AAC sound: {}", words_of(code));
   write_packets(*encoder_, container, stream_);
 }
 

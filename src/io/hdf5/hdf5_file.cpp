@@ -66,7 +66,7 @@ std::mutex& hdf5_mutex() {
 }
 
 void Hdf5File::fail(const std::string& what, const std::string& expected) const {
-  throw DataError(fmt::format("{}: {}, expected {}", path_, what, expected));
+  throw DataError("{}: {}, expected {}", path_, what, expected);
 }
 
 Hdf5File::Hdf5File(const std::string& path, const std::string& set) : path_(path), input_(path) {

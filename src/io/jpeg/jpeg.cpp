@@ -3,7 +3,6 @@
 #include <cstdio>  // jpeglib.h needs it
 #include <iterator>
 
-#include <fmt/format.h>
 #include <jpeglib.h>
 // after jpeglib.h
 #include <jerror.h>
@@ -87,11 +86,11 @@ bool read_jpeg_rows(JpegDecoder& decoder) {
 }
 
 [[noreturn]] void fail_jpeg(const std::string& path, const JpegDecoder& decoder) {
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: the JPEG can't be decoded ({}), expected a complete file; the file may be truncated or "
       "damaged: copy or save it again",
       path,
-      decoder.error));
+      decoder.error);
 }
 
 ImageInfo info_of_jpeg(const std::string& path, const std::string& bytes, JpegDecoder& decoder) {
@@ -106,12 +105,12 @@ ImageInfo info_of_jpeg(const std::string& path, const std::string& bytes, JpegDe
   const std::size_t needed = check_shape(path, info.shape, info.dtype, bytes.size());
   if (needed / 1024 > bytes.size() || !is_plausible(needed * 3, bytes.size())) {
     throw DataError(
-        fmt::format("{}: {} x {} pixels are not plausible for a JPEG of {} bytes, "
-                    "expected a bit per 64 of them; the file may be damaged",
-                    path,
-                    jpeg.output_height,
-                    jpeg.output_width,
-                    bytes.size()));
+        "{}: {} x {} pixels are not plausible for a JPEG of {} bytes, expected a bit per 64 of "
+        "them; the file may be damaged",
+        path,
+        jpeg.output_height,
+        jpeg.output_width,
+        bytes.size());
   }
   return info;
 }

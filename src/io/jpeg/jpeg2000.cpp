@@ -60,11 +60,11 @@ struct Jpeg2000Decoder {
 };
 
 [[noreturn]] void fail_jpeg2000(const std::string& path, const std::string& what) {
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: the JPEG 2000 can't be decoded ({}), expected a complete file of 1 to 16 bit, all "
       "channels of one size; the file may be truncated or damaged: copy or save it again",
       path,
-      what));
+      what);
 }
 
 uint64_t number_at(const std::string& bytes, std::size_t at) {

@@ -319,10 +319,10 @@ NiftiType nifti_type(const std::string& path, const NiftiHeader& header) {
     return type;
   }
   throw DataError(
-      fmt::format("{}: data type {}, expected integers of 8 to 64 bits, floating point of "
-                  "32 or 64 bits, RGB or RGBA; convert it",
-                  path,
-                  header.datatype));
+      "{}: data type {}, expected integers of 8 to 64 bits, floating point of 32 or 64 bits, RGB "
+      "or RGBA; convert it",
+      path,
+      header.datatype);
 }
 
 Geometry nifti_geometry(const NiftiHeader& header) {

@@ -282,10 +282,9 @@ RawVoxels::Packing nrrd_packing(const std::string& path, const NrrdHeader& heade
   if (encoding == "ascii" || encoding == "text" || encoding == "txt")
     return RawVoxels::Packing::text;
   throw DataError(
-      fmt::format("{}: an NRRD with the encoding '{}', expected raw, gzip or ascii; save "
-                  "it with one of them",
-                  path,
-                  printable(encoding, 20)));
+      "{}: an NRRD with the encoding '{}', expected raw, gzip or ascii; save it with one of them",
+      path,
+      printable(encoding, 20));
 }
 
 void find_nrrd_voxels(const std::string& path,

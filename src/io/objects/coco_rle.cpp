@@ -42,7 +42,7 @@ void for_spans(const CocoRle& rle, Span span) {
 }
 
 [[noreturn]] void throw_bad_rle(int64_t height, int64_t width, const std::string& what) {
-  throw DataError(fmt::format("COCO's run lengths of a mask of {} x {}: {}", height, width, what));
+  throw DataError("COCO's run lengths of a mask of {} x {}: {}", height, width, what);
 }
 
 }  // namespace

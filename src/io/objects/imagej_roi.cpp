@@ -109,11 +109,11 @@ void write_imagej_rois(const std::string& path,
   for (const Polygon& polygon : polygons) {
     for (const auto& corner : polygon.outer) {
       if (std::max(corner[0], corner[1]) > kFarthest) {
-        throw DataError(fmt::format(
+        throw DataError(
             "{}: an object at pixel {}, expected at most {} in an ImageJ ROI; write GeoJSON",
             path,
             std::max(corner[0], corner[1]),
-            kFarthest));
+            kFarthest);
       }
     }
   }

@@ -40,13 +40,13 @@ std::string plane_axes(const std::string& path,
       if (sizes[i] != 1) found.push_back(fmt::format("{} {}", own[i], sizes[i]));
     }
     throw DataError(
-        fmt::format("{}: axes: {} names {} in front of YX, the file has {} ({} as it is read "
-                    "without); name each",
-                    path,
-                    axes,
-                    names.empty() ? "none" : fmt::format("{}", names.size()),
-                    found.size(),
-                    fmt::join(found, ", ")));
+        "{}: axes: {} names {} in front of YX, the file has {} ({} as it is read without); name "
+        "each",
+        path,
+        axes,
+        names.empty() ? "none" : fmt::format("{}", names.size()),
+        found.size(),
+        fmt::join(found, ", "));
   }
   auto name = names.begin();
   for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -46,8 +46,7 @@ std::vector<Number> parse_numbers(const std::string& path,
     numbers.push_back(parse(word.c_str(), &end));
     const bool is_number = *end == '\0' && (errno != ERANGE || std::is_floating_point_v<Number>);
     if (is_number && numbers.size() <= 100) continue;
-    throw DataError(
-        fmt::format("{}: {} is '{}', expected numbers", path, what, printable(text, 40)));
+    throw DataError("{}: {} is '{}', expected numbers", path, what, printable(text, 40));
   }
   return numbers;
 }
@@ -75,10 +74,9 @@ std::string named_file(const std::string& header, const std::string& name) {
   bool is_below = !name.empty() && name[0] != '/' && printable(name, name.size()) == name;
   for (const std::string& part : split(name, '/')) is_below = is_below && part != "..";
   if (is_below) return (fs::path(folder_of(header)) / name).string();
-  throw DataError(
-      fmt::format("{}: its voxels are in '{}', expected a file below the header's folder",
+  throw DataError("{}: its voxels are in '{}', expected a file below the header's folder",
                   header,
-                  printable(name, 80)));
+                  printable(name, 80));
 }
 
 std::string find_file(const std::string& header, const std::string& name) {
@@ -87,18 +85,17 @@ std::string find_file(const std::string& header, const std::string& name) {
   const fs::path real = fs::canonical(path, error);
   if (error) {
     throw DataError(
-        fmt::format("{}: its file {} can't be found ({}), expected it below the "
-                    "header's folder: copy it, too",
-                    header,
-                    printable(name, 80),
-                    error.message()));
+        "{}: its file {} can't be found ({}), expected it below the header's folder: copy it, too",
+        header,
+        printable(name, 80),
+        error.message());
   }
   const fs::path folder = fs::canonical(folder_of(header), error);
   const auto ends = std::mismatch(folder.begin(), folder.end(), real.begin(), real.end());
   if (!error && ends.first == folder.end()) return path;
-  throw DataError(fmt::format("{}: its file {} is a link out of the folder, expected a file within",
-                              header,
-                              printable(name, 80)));
+  throw DataError("{}: its file {} is a link out of the folder, expected a file within",
+                  header,
+                  printable(name, 80));
 }
 
 std::vector<std::string> numbered_names(const std::string& header,
@@ -109,9 +106,9 @@ std::vector<std::string> numbered_names(const std::string& header,
   const std::string name = words.empty() ? "" : words[0];
   const std::size_t begin = name.find('%'), end = name.find_first_not_of("0123456789", begin + 1);
   const auto fail = [&] {
-    throw DataError(fmt::format("{}: its voxels are in '{}', expected files as NAME%03d.raw 1 9 1",
-                                header,
-                                printable(pattern, 80)));
+    throw DataError("{}: its voxels are in '{}', expected files as NAME%03d.raw 1 9 1",
+                    header,
+                    printable(pattern, 80));
   };
   if (begin == std::string::npos || end == std::string::npos || end - begin > 4 ||
       std::string_view("di").find(name[end]) == std::string_view::npos ||

@@ -299,8 +299,7 @@ void set_axes(const std::string& path,
       voxels.samples.steps[axis] = static_cast<std::ptrdiff_t>(step);
     }
     if (size < 1 || __builtin_mul_overflow(step, size, &step) || step > INT64_MAX / 4)
-      throw DataError(
-          fmt::format("{}: an axis of {} voxels, expected sizes of an image", path, size));
+      throw DataError("{}: an axis of {} voxels, expected sizes of an image", path, size);
   }
   voxels.bytes = static_cast<std::size_t>(step);
   const std::optional<Dtype> dtype = dtype_of(voxels.samples.type);

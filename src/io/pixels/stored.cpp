@@ -7,8 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace cytra::io {
@@ -46,11 +44,11 @@ auto ours(const std::string& path, T value) {
   } else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
     using Ours = std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>;
     if (!std::in_range<Ours>(value)) {
-      throw DataError(fmt::format(
-          "{}: a 64-bit integer holds {}, expected values of 32 bits at most; save it as "
-          "32-bit integers or float64",
+      throw DataError(
+          "{}: a 64-bit integer holds {}, expected values of 32 bits at most; save it as 32-bit "
+          "integers or float64",
           path,
-          value));
+          value);
     }
     return static_cast<Ours>(value);
   } else {

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
 #include <png.h>
 
 #include "base/error.h"
@@ -108,11 +107,11 @@ bool read_png_end(Coder& coder) {
 }
 
 [[noreturn]] void fail_png(const std::string& path, const Coder& coder) {
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: the PNG can't be decoded ({}), expected a complete file; the file may be truncated or "
       "damaged: copy or save it again",
       path,
-      coder.error));
+      coder.error);
 }
 
 ImageInfo info_of_png(const std::string& path, Coder& coder) {

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 
@@ -183,16 +182,15 @@ std::unique_ptr<ImageWriter> create_png(const std::string& path,
   constexpr int64_t kLongest = 1'000'000;  // libpng's limit
   if (!fits_png(info) || std::max(info.shape[2], info.shape[3]) > kLongest) {
     throw DataError(
-        fmt::format("{}: {} x {} x {} x {} (C, Z, Y, X) pixels of {}, expected of a PNG one plane "
-                    "of one or three "
-                    "channels, uint8 or uint16, at most {} a side; choose OME-TIFF",
-                    path,
-                    info.shape[0],
-                    info.shape[1],
-                    info.shape[2],
-                    info.shape[3],
-                    name_of(info.dtype),
-                    kLongest));
+        "{}: {} x {} x {} x {} (C, Z, Y, X) pixels of {}, expected of a PNG one plane of one or "
+        "three channels, uint8 or uint16, at most {} a side; choose OME-TIFF",
+        path,
+        info.shape[0],
+        info.shape[1],
+        info.shape[2],
+        info.shape[3],
+        name_of(info.dtype),
+        kLongest);
   }
   return std::make_unique<PngWriter>(path, info);
 }

@@ -40,22 +40,22 @@ T tag(TIFF* tiff, uint32_t name, T otherwise) {
 void TiffPage::fail(const std::string& path,
                     const std::string& what,
                     const std::string& expected) const {
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: {}{}, expected {}; the file may be truncated or damaged: copy or save it again",
       path,
       number == 0 ? "" : fmt::format("page {}: ", number),
       what,
-      expected));
+      expected);
 }
 
 void TiffPage::refuse(const std::string& path,
                       const std::string& what,
                       const std::string& expected) const {
-  throw DataError(fmt::format("{}: page {}: {}, expected {}; convert it, in ImageJ for example",
-                              path,
-                              number,
-                              what,
-                              expected));
+  throw DataError("{}: page {}: {}, expected {}; convert it, in ImageJ for example",
+                  path,
+                  number,
+                  what,
+                  expected);
 }
 
 TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
@@ -65,10 +65,10 @@ TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
   for (;;) {
     if (handle->source.left == 0) {
       throw DataError(
-          fmt::format("{}: its directories take more than {}, expected less; they may share their "
-                      "values, in a file that is damaged",
-                      path_,
-                      format_bytes(static_cast<double>(kMostDirectories))));
+          "{}: its directories take more than {}, expected less; they may share their values, in a "
+          "file that is damaged",
+          path_,
+          format_bytes(static_cast<double>(kMostDirectories)));
     }
     pages_.push_back(describe(pages_.size() + 1, *handle));
     // OME-XML may be large, and is the first page's

@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/pixels/format.h"
@@ -94,12 +92,12 @@ TiffLayout imagej_layout(const TiffFile& file,
     count = static_cast<int64_t>(wanted);
   } else if (wanted > static_cast<double>(count)) {
     throw DataError(
-        fmt::format("{}: an ImageJ stack of {} images in {} page{}, expected one page for each, or "
-                    "one in front of the pixels of all; the file may be truncated",
-                    path,
-                    wanted,
-                    count,
-                    count == 1 ? "" : "s"));
+        "{}: an ImageJ stack of {} images in {} page{}, expected one page for each, or one in "
+        "front of the pixels of all; the file may be truncated",
+        path,
+        wanted,
+        count,
+        count == 1 ? "" : "s");
   }
   std::vector<TiffAxis> axes;
   for (const char name : order_of(fields)) {

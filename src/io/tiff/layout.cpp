@@ -17,10 +17,10 @@ namespace cytra::io {
 
 void check_scene(const std::string& path, int64_t scene, std::size_t scenes) {
   if (scene >= 0 && static_cast<std::size_t>(scene) < scenes) return;
-  throw DataError(fmt::format("{}: no scene {}, expected 0{}",
-                              path,
-                              scene,
-                              scenes > 1 ? fmt::format(" to {}", scenes - 1) : ""));
+  throw DataError("{}: no scene {}, expected 0{}",
+                  path,
+                  scene,
+                  scenes > 1 ? fmt::format(" to {}", scenes - 1) : "");
 }
 
 std::vector<TiffAxis> named(const std::string& path,
@@ -55,18 +55,18 @@ void place(const std::string& path,
       throw DataError(path + ": the description has an axis without extent, expected at least 1");
     if (axis.size > count || (product *= axis.size) > count) {
       throw DataError(
-          fmt::format("{}: the description names more planes than the {} page{} that the file has, "
-                      "expected one page for each; the file may be truncated, or be one of several "
-                      "that belong together: save it as one OME-TIFF",
-                      path,
-                      count,
-                      count == 1 ? "" : "s"));
+          "{}: the description names more planes than the {} page{} that the file has, expected "
+          "one page for each; the file may be truncated, or be one of several that belong "
+          "together: save it as one OME-TIFF",
+          path,
+          count,
+          count == 1 ? "" : "s");
     }
     sizes[std::string_view(kNames).find(axis.name)] *= axis.size;
   }
   if (product > kMostPlanes) {
-    throw DataError(fmt::format(
-        "{}: {} planes, expected at most {}; the file may be damaged", path, product, kMostPlanes));
+    throw DataError(
+        "{}: {} planes, expected at most {}; the file may be damaged", path, product, kMostPlanes);
   }
   layout.timepoints = sizes[0];
   layout.channels = sizes[1];
@@ -231,10 +231,10 @@ bool shaped_layout(const std::string& path,
     }
     if (!fits(all[pages[begin]], planes, file_bytes)) {
       throw DataError(
-          fmt::format("{}: {} planes of tifffile's behind one page are more than the "
-                      "file holds, expected all; the file may be truncated",
-                      path,
-                      planes));
+          "{}: {} planes of tifffile's behind one page are more than the file holds, expected all; "
+          "the file may be truncated",
+          path,
+          planes);
     }
   }
   layout.scenes = static_cast<int64_t>(starts.size());

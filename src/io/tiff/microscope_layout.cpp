@@ -24,11 +24,10 @@ T at(const std::string& bytes, std::size_t offset) {
 }
 
 [[noreturn]] void refuse_format(const TiffFile& file, const char* format, const std::string& what) {
-  throw DataError(
-      fmt::format("{}: {} {}, expected what its microscope's software writes; save it as OME-TIFF",
+  throw DataError("{}: {} {}, expected what its microscope's software writes; save it as OME-TIFF",
                   file.path(),
                   format,
-                  what));
+                  what);
 }
 
 std::string read_file_bytes(const TiffFile& file, uint64_t offset, std::size_t size) {

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <mutex>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/pixels/format.h"
@@ -27,10 +25,10 @@ class OmeSetImage final : public ImageReader {
       const auto bytes = std::filesystem::file_size(layout_.files[i], error);
       if (error) {
         throw DataError(
-            fmt::format("{}: its file {} can't be found, expected all files of an OME-TIFF "
-                        "in one folder: copy it, too",
-                        path_,
-                        printable(std::filesystem::path(layout_.files[i]).filename().string())));
+            "{}: its file {} can't be found, expected all files of an OME-TIFF in one folder: copy "
+            "it, too",
+            path_,
+            printable(std::filesystem::path(layout_.files[i]).filename().string()));
       }
       bytes_ += bytes;
     }
@@ -104,11 +102,11 @@ class OmeSetImage final : public ImageReader {
                                           const std::vector<int64_t>& samples) const {
     const auto from = file(layout_.file_of[at]);
     if (layout_.pages[at] >= from->pages().size()) {
-      throw DataError(fmt::format("{}: {} pages, expected page {}, which the OME-XML of {} names",
-                                  from->path(),
-                                  from->pages().size(),
-                                  layout_.pages[at] + 1,
-                                  path_));
+      throw DataError("{}: {} pages, expected page {}, which the OME-XML of {} names",
+                      from->path(),
+                      from->pages().size(),
+                      layout_.pages[at] + 1,
+                      path_);
     }
     TiffLayout one;
     one.pages = {layout_.pages[at]};
@@ -123,15 +121,15 @@ class OmeSetImage final : public ImageReader {
     if (info.dtype == info_.dtype && info.shape[2] == info_.shape[2] &&
         info.shape[3] == info_.shape[3])
       return;
-    throw DataError(fmt::format("{}: page {} has {} x {} pixels of {}, expected {} x {} of {}",
-                                layout_.files[layout_.file_of[at]],
-                                layout_.pages[at] + 1,
-                                info.shape[2],
-                                info.shape[3],
-                                name_of(info.dtype),
-                                info_.shape[2],
-                                info_.shape[3],
-                                name_of(info_.dtype)));
+    throw DataError("{}: page {} has {} x {} pixels of {}, expected {} x {} of {}",
+                    layout_.files[layout_.file_of[at]],
+                    layout_.pages[at] + 1,
+                    info.shape[2],
+                    info.shape[3],
+                    name_of(info.dtype),
+                    info_.shape[2],
+                    info_.shape[3],
+                    name_of(info_.dtype));
   }
 
   std::string path_;

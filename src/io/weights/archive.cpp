@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/input_file.h"
@@ -73,8 +71,8 @@ std::string nnunet_folder(const std::string& path) {
   }
   std::ranges::sort(found);
   if (found.size() > 1) {
-    throw DataError(fmt::format(
-        "{}: {} models of nnU-Net, expected one of {}", path, found.size(), join(found, ", ")));
+    throw DataError(
+        "{}: {} models of nnU-Net, expected one of {}", path, found.size(), join(found, ", "));
   }
   return found.empty() ? "" : found[0];
 }
@@ -114,8 +112,7 @@ std::map<std::string, std::string> unpack(const std::string& path, const std::st
     std::map<std::string, std::string> unpacked;
     for (const auto& [name, content] : files) {
       if (!name.ends_with(ending)) continue;
-      if (content.data() == nullptr)
-        throw DataError(fmt::format("{}: {} is compressed", path, printable(name)));
+      if (content.data() == nullptr) throw DataError("{}: {} is compressed", path, printable(name));
       unpacked[name] = content;
     }
     return unpacked;

@@ -36,8 +36,7 @@ class InlinedCalls {
 
   void add(const Json& nodes, Names& names, const Region& region) {
     for (const Json& node : nodes) {
-      if (calls_.size() >= kMostCalls)
-        throw DataError(fmt::format("more than {} calls", kMostCalls));
+      if (calls_.size() >= kMostCalls) throw DataError("more than {} calls", kMostCalls);
       ExportedCall call = exported_call_of(node);
       call.is_outside_autocast = region.is_outside_autocast;
       if (is_inlined(call.target)) {
@@ -141,8 +140,7 @@ class InlinedCalls {
     return call.inputs[place].integer != 0;
   }
   [[noreturn]] static void refuse(const ExportedCall& call, const std::string& what) {
-    throw DataError(
-        fmt::format("{}{}: {}", call.target, call.place.empty() ? "" : " in " + call.place, what));
+    throw DataError("{}{}: {}", call.target, call.place.empty() ? "" : " in " + call.place, what);
   }
 
   static std::string renamed(const std::string& name, const Names& names, const Region& region) {

@@ -34,7 +34,7 @@ double real_of(const Json& json) {
   if (text == "Infinity") return std::numeric_limits<double>::infinity();
   if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
   if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  throw DataError(fmt::format("'{}' is no number", printable(text)));
+  throw DataError("'{}' is no number", printable(text));
 }
 
 /// The one entry of a union: its name and its value. torch's older versions write the others as
@@ -188,10 +188,10 @@ ExportedInput input_of(const Json& json) {
     throw DataError("forward() takes an argument that is no tensor");
   }
   if (kind == "constant_input") {
-    throw DataError(fmt::format("forward() takes '{}', which is no tensor; give it a default",
-                                printable(value->value("name", ""))));
+    throw DataError("forward() takes '{}', which is no tensor; give it a default",
+                    printable(value->value("name", "")));
   }
-  throw DataError(fmt::format("an input of the kind {} is not supported", printable(kind)));
+  throw DataError("an input of the kind {} is not supported", printable(kind));
 }
 
 ExportedOutput output_of(const Json& json) {
@@ -200,7 +200,7 @@ ExportedOutput output_of(const Json& json) {
   if (kind == "buffer_mutation") {
     return {tensor_argument(value->at("arg")), value->at("buffer_name").get<std::string>()};
   }
-  throw DataError(fmt::format("an output of the kind {} is not supported", printable(kind)));
+  throw DataError("an output of the kind {} is not supported", printable(kind));
 }
 
 }  // namespace
@@ -223,16 +223,16 @@ ExportedCall exported_call_of(const Json& json) {
 
 [[noreturn]] void refuse_program(const std::string& path, const std::string& what) {
   throw DataError(
-      fmt::format("{}: {}, expected a network as torch.export.save(program, 'net.pt2') "
-                  "writes it (PyTorch 2.7 to 2.15)",
-                  path,
-                  printable(what, 600)));
+      "{}: {}, expected a network as torch.export.save(program, 'net.pt2') writes it (PyTorch 2.7 "
+      "to 2.15)",
+      path,
+      printable(what, 600));
 }
 
 const ExportedScalarType& exported_scalar_type(int64_t number) {
   for (const ExportedScalarType& type : kScalarTypes)
     if (type.exported == number) return type;
-  throw DataError(fmt::format("the type {} of torch.export's schema is not supported", number));
+  throw DataError("the type {} of torch.export's schema is not supported", number);
 }
 
 int64_t exported_whole(const Json& json) {
@@ -246,8 +246,7 @@ int64_t exported_whole(const Json& json) {
 ExportedGraph exported_graph_of(const Json& json) {
   ExportedGraph result;
   const int64_t version = exported_whole(json.at("schema_version").at("major"));
-  if (version != 8)
-    throw DataError(fmt::format("version {} of torch.export's schema, 8 is supported", version));
+  if (version != 8) throw DataError("version {} of torch.export's schema, 8 is supported", version);
   const Json& module = json.at("graph_module");
   const Json& graph = module.at("graph");
   for (const Json& input : module.at("signature").at("input_specs"))

@@ -91,10 +91,9 @@ struct ExportedProgram::Impl {
     for (const auto& item : config.at("config").items()) {
       const Json& entry = item.value();
       if (!entry.at("tensor_meta").is_object())
-        throw DataError(fmt::format("'{}' is an object of Python", printable(item.key())));
+        throw DataError("'{}' is an object of Python", printable(item.key()));
       if (entry.at("use_pickle").get<bool>())
-        throw DataError(
-            fmt::format("'{}' is a tensor of a class of its own", printable(item.key())));
+        throw DataError("'{}' is a tensor of a class of its own", printable(item.key()));
       const Json& meta = entry.at("tensor_meta");
       const auto numbers = [&](const char* key) {
         std::vector<int64_t> values;
@@ -103,10 +102,10 @@ struct ExportedProgram::Impl {
       };
       const char* const dtype = exported_scalar_type(exported_whole(meta.at("dtype"))).ours;
       if (dtype == nullptr || exported_whole(meta.at("layout")) != 7)
-        throw DataError(fmt::format("'{}' is complex or not strided", printable(item.key())));
+        throw DataError("'{}' is complex or not strided", printable(item.key()));
       const auto storage = entry.at("path_name").get<std::string>();
       if (storage.find('/') != std::string::npos)
-        throw DataError(fmt::format("'{}' lies in another folder", printable(item.key())));
+        throw DataError("'{}' lies in another folder", printable(item.key()));
       const StoredLayout layout{dtype,
                                 numbers("sizes"),
                                 numbers("strides"),

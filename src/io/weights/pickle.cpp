@@ -37,10 +37,10 @@ class PickleReader {
   using Node = Pickle::Node;
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: its pickle is damaged or unusual: {}, expected what torch.save writes; save it again",
         path_,
-        what));
+        what);
   }
 
   std::string_view take(uint64_t count) {

@@ -58,10 +58,9 @@ constexpr const char* kPlaces[] = {"state_dict",
 
 [[noreturn]] void refuse_torch_file(const std::string& path, const std::string& what) {
   throw DataError(
-      fmt::format("{}: {}, expected weights as torch.save(model.state_dict(), 'weights.pth') "
-                  "writes them",
-                  path,
-                  printable(what, 600)));
+      "{}: {}, expected weights as torch.save(model.state_dict(), 'weights.pth') writes them",
+      path,
+      printable(what, 600));
 }
 
 /// The content of a file: the tree of its objects, and the bytes of each storage.

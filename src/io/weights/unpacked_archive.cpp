@@ -31,11 +31,10 @@ void write_entry(const std::string& place, const ZipEntry& entry, const std::str
   const auto finish = [&] {
     if (crc != entry.crc) {
       throw DataError(
-          fmt::format("{}: damaged in the archive: its CRC-32 is {:08x}, expected {:08x}; copy it "
-                      "again",
-                      place,
-                      crc,
-                      entry.crc));
+          "{}: damaged in the archive: its CRC-32 is {:08x}, expected {:08x}; copy it again",
+          place,
+          crc,
+          entry.crc);
     }
     out.commit(/*durable=*/false);
   };
@@ -101,8 +100,7 @@ UnpackedArchive::UnpackedArchive(const std::string& path) {
         if (!entry.is_stored && !entry.is_deflated)
           throw DataError(place + ": encrypted or packed in a rare way, expected a plain archive");
         if (entry.size > left) {
-          throw DataError(
-              fmt::format("{}: more than 64 MiB and 20 times the archive, once unpacked", path));
+          throw DataError("{}: more than 64 MiB and 20 times the archive, once unpacked", path);
         }
         left -= entry.size;
         const fs::path target = folder_ / name;

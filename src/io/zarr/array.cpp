@@ -67,8 +67,8 @@ class Reading {
     const std::size_t expected = bytes_of(chunk, meta_.rank, meta_.type.bytes);
     const std::size_t most = expected + (expected / 8 + 65536) * (codecs.bytes.size() + 1);
     if (source.size > most) {
-      throw DataError(fmt::format(
-          "{}: {} bytes, expected at most {} for a chunk of this shape", place, source.size, most));
+      throw DataError(
+          "{}: {} bytes, expected at most {} for a chunk of this shape", place, source.size, most);
     }
     if (codecs.inner) {  // compressed as a whole, with unknown size: rare
       const Buffer shard = decode_at_most(source.read(0, source.size), codecs.bytes, most, place);
@@ -122,8 +122,8 @@ class Reading {
     const std::size_t bytes = bytes_of(counts, meta_.rank, kEntry);
     const std::size_t stored = bytes + kChecksum * codecs.index->bytes.size();
     if (bytes > source.size || stored > source.size) {
-      throw DataError(fmt::format(
-          "{}: a shard of {} bytes, expected at least its index of {}", place, source.size, bytes));
+      throw DataError(
+          "{}: a shard of {} bytes, expected at least its index of {}", place, source.size, bytes);
     }
     Buffer raw = source.read(codecs.index_at_end ? source.size - stored : 0, stored);
     return {decode(std::move(raw), codecs.index->bytes, bytes, place + ": the shard's index"),
@@ -152,13 +152,13 @@ class Reading {
           if (offset == kMissing && bytes == kMissing) return fill(inner, strides, place);
           // Chunks that share bytes could make reading a small file take an hour.
           if (offset > source.size || bytes > source.size - offset || bytes > source.size - used) {
-            throw DataError(fmt::format(
+            throw DataError(
                 "{}: chunk {} of the shard has {} bytes at {}, expected some of its own within {}",
                 place,
                 entry,
                 bytes,
                 offset,
-                source.size));
+                source.size);
           }
           used += bytes;
           ChunkSource part = source;
@@ -192,10 +192,10 @@ void ZarrArray::check_count(const std::vector<Box>& boxes) const {
   for (std::size_t i = 0; i < meta_.rank; ++i) {
     if (__builtin_mul_overflow(chunks, grid.last[i] - grid.first[i] + 1, &chunks) ||
         chunks > kMostChunks) {
-      throw DataError(fmt::format(
+      throw DataError(
           "{}: a region of more than {} chunks, expected at most so many; read it in parts",
           store_.path_of(key_),
-          kMostChunks));
+          kMostChunks);
     }
   }
 }
@@ -242,13 +242,13 @@ void ZarrArray::check_stored() const {
     if (name.starts_with(".z") || name == "zarr.json" || !entry.is_regular_file(ignored)) continue;
     if (++files * kChunksForAFile >= chunks) return;
   }
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: its sizes state {:.0f} chunks, and {:.0f} files are there, expected one for {:.0f} of "
       "them at least; the metadata may be damaged, or chunks are missing",
       store_.path_of(key_),
       chunks,
       files,
-      kChunksForAFile));
+      kChunksForAFile);
 }
 
 std::size_t ZarrArray::covered(const std::vector<Box>& boxes) const {

@@ -88,12 +88,11 @@ void check_chunk_keys(const ZarrStore& store, const std::string& array, const Za
               ": no chunk is there, so all voxels are the fill value; the copy may be incomplete");
     return;
   }
-  throw DataError(
-      fmt::format("{}: no chunk has a name that its metadata give ({}, ...), but {} is there; {}",
+  throw DataError("{}: no chunk has a name that its metadata give ({}, ...), but {} is there; {}",
                   folder,
                   meta.chunk_key({}),
                   other,
-                  remedy(other, store.has(store.join(array, "zarr.json")), meta)));
+                  remedy(other, store.has(store.join(array, "zarr.json")), meta));
 }
 
 }  // namespace cytra::io

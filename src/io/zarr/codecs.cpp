@@ -20,12 +20,12 @@ namespace {
 using CodecKind = ByteCodec::Kind;
 
 [[noreturn]] void damaged(const std::string& place, const char* codec, const std::string& why) {
-  throw DataError(fmt::format(
+  throw DataError(
       "{}: its {} data can't be decoded ({}), expected a complete chunk; the file may be truncated "
       "or damaged: copy it again",
       place,
       codec,
-      why));
+      why);
 }
 
 uint32_t little_endian(const unsigned char* bytes) {
@@ -197,11 +197,11 @@ Buffer decode(Buffer bytes,
               const std::string& place) {
   bytes = decode_at_most(std::move(bytes), codecs, expected, place);
   if (bytes.size != expected) {
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: {} bytes of samples, expected {}; the file may be truncated or damaged: copy it again",
         place,
         bytes.size,
-        expected));
+        expected);
   }
   return bytes;
 }

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 
 namespace cytra::io {
@@ -33,10 +31,10 @@ template <class From, class To>
 To narrow_value(From value, const std::string& place) {
   if (value < From{std::numeric_limits<To>::lowest()} ||
       value > From{std::numeric_limits<To>::max()}) {
-    throw DataError(fmt::format("{}: the value {} does not fit, expected {}-bit integers at most",
-                                place,
-                                value,
-                                8 * sizeof(To)));
+    throw DataError("{}: the value {} does not fit, expected {}-bit integers at most",
+                    place,
+                    value,
+                    8 * sizeof(To));
   }
   return static_cast<To>(value);
 }

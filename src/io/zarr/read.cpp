@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/strings.h"
 #include "io/pixels/format.h"
@@ -61,12 +59,12 @@ class ZarrReader final : public ImageReader {
     if (bytes <= kLargestChunk) return;
     const std::size_t stored = array_.covered(boxes) * size_of(info_.dtype);
     if (bytes - kLargestChunk <= stored) return;
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: a region of {}, and files for {} of it, expected files for all but 1 GB; the image "
         "may be damaged, else read it in parts",
         path_,
         format_bytes(static_cast<double>(bytes)),
-        format_bytes(static_cast<double>(stored))));
+        format_bytes(static_cast<double>(stored)));
   }
 
   /// The boxes of a region: one for every run of neighbouring channels.
@@ -117,12 +115,11 @@ ZarrArray ZarrReader::open(const Selection& selection) {
   const std::vector<std::string> scenes = find_ome_scenes(store_, root);
   if (scenes.empty()) {
     const auto labels = root.attributes.find("labels");
-    throw DataError(fmt::format(
-        "{}: {}, expected 'multiscales', 'plate', 'well' or 'bioformats2raw.layout'",
-        root.attributes_place,
-        labels == root.attributes.end()
-            ? "a group without an image"
-            : "the list of labels " + excerpt(*labels) + "; open one of these folders"));
+    throw DataError("{}: {}, expected 'multiscales', 'plate', 'well' or 'bioformats2raw.layout'",
+                    root.attributes_place,
+                    labels == root.attributes.end()
+                        ? "a group without an image"
+                        : "the list of labels " + excerpt(*labels) + "; open one of these folders");
   }
   info_.scenes = static_cast<int64_t>(scenes.size());
   ImageInfo only_scenes;
@@ -146,10 +143,10 @@ ZarrArray ZarrReader::open_level(const OmeImage& image, const Selection& selecti
   const ZarrNode node = find_zarr_node(store_, level.path);
   ZarrMeta meta = parse_zarr_array(store_, node);
   if (image.rank != 0 && image.rank != meta.rank) {
-    throw DataError(fmt::format("{}: {} dimensions, expected {}, one for each axis of the image",
-                                node.place,
-                                meta.rank,
-                                image.rank));
+    throw DataError("{}: {} dimensions, expected {}, one for each axis of the image",
+                    node.place,
+                    meta.rank,
+                    image.rank);
   }
   axes_ = image.rank == 0 ? axes_by_position(meta.rank, node.place) : image.axes;
   info_.geometry = level.geometry;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,7 +136,7 @@ Json ZarrStore::read_json(const std::string& key) {
   std::string text(file.size(), '\0');
   file.read(0, text.size(), reinterpret_cast<unsigned char*>(text.data()));
   if (const auto why = config::json_beyond(text, kDeepest, SIZE_MAX); !why.empty())
-    throw DataError(fmt::format("{}: {}, expected metadata of Zarr", file.path(), why));
+    throw DataError("{}: {}, expected metadata of Zarr", file.path(), why);
   try {
     Json json = Json::parse(text);
     if (json.is_object()) {

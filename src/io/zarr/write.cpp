@@ -5,8 +5,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "base/own_files.h"
@@ -61,7 +59,7 @@ void check(const std::string& path, const ImageInfo& info, const ZarrOptions& op
   if (is_sharded && options.version == Version::v0_4)
     throw ConfigError(path + ": shards, expected none for version 0.4; choose 0.5");
   if (options.levels < 0 || options.levels > 30)
-    throw ConfigError(fmt::format("{}: {} levels, expected 0 to 30", path, options.levels));
+    throw ConfigError("{}: {} levels, expected 0 to 30", path, options.levels);
   const std::string& labels = options.labels;
   if (labels == "." || labels == ".." || labels.find('/') != std::string::npos)
     throw ConfigError(path + ": the labels' name '" + labels + "', expected one without '/'");
@@ -80,9 +78,9 @@ std::string place_of(const std::string& path, const ImageInfo& info, ZarrOptions
   Shape shape = open_zarr(path, {0, 0, 0, {}})->info().shape;
   shape[0] = 1;
   if (shape != info.shape) {
-    throw DataError(fmt::format(
-        "{}: labels of {} x {} x {} (Z, Y, X) and {} channels, expected {} x {} x {} as "
-        "the image, and one",
+    throw DataError(
+        "{}: labels of {} x {} x {} (Z, Y, X) and {} channels, expected {} x {} x {} as the image, "
+        "and one",
         path,
         info.shape[1],
         info.shape[2],
@@ -90,7 +88,7 @@ std::string place_of(const std::string& path, const ImageInfo& info, ZarrOptions
         info.shape[0],
         shape[1],
         shape[2],
-        shape[3]));
+        shape[3]);
   }
   options.version = image.format == 3 ? Version::v0_5 : Version::v0_4;
   options.is_labels = true;

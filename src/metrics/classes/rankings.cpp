@@ -99,7 +99,7 @@ class RankingMetric final : public Metric {
       for (int64_t i = 0; i < values.size(0); ++i) {
         const double is = values[i][channels_ + k];
         if (is != 0 && is != 1) {
-          throw DataError(fmt::format("{}: a target of {}, expected 0 or 1", kName, is));
+          throw DataError("{}: a target of {}, expected 0 or 1", kName, is);
         }
         is_finite = is_finite && std::isfinite(values[i][k]);
         sorted.push_back({values[i][k], is == 1});

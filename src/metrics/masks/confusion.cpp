@@ -91,7 +91,7 @@ class ConfusionRates final : public MaskMetric {
       for (std::string& name : metric_name) {
         std::ranges::replace(name, ' ', '_');
         if (rate_of(name) == nullptr)
-          throw ConfigError(fmt::format("metric_name: no '{}'.{}", name, suggestion(name, known)));
+          throw ConfigError("metric_name: no '{}'.{}", name, suggestion(name, known));
       }
     }
   };

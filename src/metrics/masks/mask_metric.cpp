@@ -49,10 +49,9 @@ at::Tensor MaskMetric::counted() const {
   if (!sums_.defined()) return {};
   if (const auto others = others_.item<double>(); others != 0) {
     throw DataError(
-        fmt::format("{}: {} values are neither 0 nor 1; class numbers must be one-hot, "
-                    "probabilities rounded",
-                    name_,
-                    others));
+        "{}: {} values are neither 0 nor 1; class numbers must be one-hot, probabilities rounded",
+        name_,
+        others);
   }
   return sums_.cpu();
 }

@@ -195,7 +195,7 @@ class SurfaceDiceMetric final : public SurfaceMetric {
     void check() const {
       for (const double threshold : class_thresholds) {
         if (threshold >= 0 && std::isfinite(threshold)) continue;
-        throw ConfigError(fmt::format("class_thresholds: {}, expected 0 or a distance", threshold));
+        throw ConfigError("class_thresholds: {}, expected 0 or a distance", threshold);
       }
     }
   };
@@ -206,9 +206,9 @@ class SurfaceDiceMetric final : public SurfaceMetric {
   double value_of(const SurfaceDistances& distances, int64_t k) const override {
     if (thresholds_.size() > 1 && static_cast<std::size_t>(k) >= thresholds_.size()) {
       throw ConfigError(
-          fmt::format("SurfaceDiceMetric: class_thresholds has {} numbers, but there are more "
-                      "classes; expected one for each that counts, or one for all",
-                      thresholds_.size()));
+          "SurfaceDiceMetric: class_thresholds has {} numbers, but there are more classes; "
+          "expected one for each that counts, or one for all",
+          thresholds_.size());
     }
     const double threshold = thresholds_[thresholds_.size() > 1 ? static_cast<std::size_t>(k) : 0];
     const at::Tensor near = at::cat({distances.to_truth, distances.to_prediction}).le(threshold);

@@ -3,7 +3,6 @@
 #include "ops/ssim.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -37,8 +36,8 @@ class SsimMetric final : public ValueMetric {
   explicit SsimMetric(const Options& options) : ValueMetric("ssim"), options_(options) {
     for (const int64_t side : options.win_size) {
       if (options.border == "reflect" && side % 2 == 0)
-        throw ConfigError(fmt::format(
-            "SSIMMetric: win_size {} is even, expected odd ones with border=reflect", side));
+        throw ConfigError("SSIMMetric: win_size {} is even, expected odd ones with border=reflect",
+                          side);
     }
   }
 

@@ -9,7 +9,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
@@ -159,9 +158,9 @@ void check_numbers(const ClassInputs& in, const at::Tensor& truth) {
   const double expected = in.mask.defined() ? *in.mask.sum(at::kDouble).const_data_ptr<double>()
                                             : static_cast<double>(in.target.numel());
   if (found == expected) return;
-  throw DataError(fmt::format("loss: {:.0f} voxels of the target have no class number from 0 to {}",
-                              expected - found,
-                              in.logits.size(1) - 1));
+  throw DataError("loss: {:.0f} voxels of the target have no class number from 0 to {}",
+                  expected - found,
+                  in.logits.size(1) - 1);
 }
 
 struct ClassSumsFunction : torch::autograd::Function<ClassSumsFunction> {

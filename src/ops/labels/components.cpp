@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "ops/labels/volume.h"
@@ -60,9 +59,9 @@ Runs<T> runs_of(const at::Tensor& volume) {
     }
     if (runs.all.size() > INT32_MAX) {
       throw DataError(
-          fmt::format("more than {} runs of equal voxels, too many for labels of 32 "
-                      "bits; label the image in parts",
-                      INT32_MAX));
+          "more than {} runs of equal voxels, too many for labels of 32 bits; label the image in "
+          "parts",
+          INT32_MAX);
     }
   }
   runs.first.push_back(runs.all.size());
@@ -164,8 +163,7 @@ Components connected_components(const at::Tensor& values, int64_t connectivity) 
   at::Tensor volume = as_volume(values, is_byte ? type : is_integral ? at::kInt : at::kFloat);
   if (volume.numel() == 0) return {at::zeros(values.sizes(), at::kInt), 0, {0}};
   if (volume.size(2) > INT32_MAX - 1)
-    throw DataError(
-        fmt::format("rows of {} voxels, expected at most {}", volume.size(2), INT32_MAX - 1));
+    throw DataError("rows of {} voxels, expected at most {}", volume.size(2), INT32_MAX - 1);
   if (type == at::kBool) volume = volume.view(at::kByte);
   Components found = is_byte       ? components_of<uint8_t>(volume, connectivity)
                      : is_integral ? components_of<int32_t>(volume, connectivity)
@@ -181,15 +179,14 @@ at::Tensor StitchedComponents::add(const at::Tensor& rows) {
   if (rows.dim() != dims_ ||
       (last_values_.defined() && rows.sizes().slice(1) != last_values_.sizes().slice(1))) {
     throw DataError(
-        fmt::format("a slab of {} dimensions that does not fit those before, expected "
-                    "{} and rows of one size",
-                    rows.dim(),
-                    dims_));
+        "a slab of {} dimensions that does not fit those before, expected {} and rows of one size",
+        rows.dim(),
+        dims_);
   }
   Components found = connected_components(rows, connectivity_);
   const auto offset = static_cast<int64_t>(parents_.size()) - 1;
   if (offset + found.count > INT32_MAX)
-    throw DataError(fmt::format("more than {} components, too many for 32 bits", INT32_MAX));
+    throw DataError("more than {} components, too many for 32 bits", INT32_MAX);
   if (offset > 0) found.labels.add_(found.labels.ne(0), offset);
   for (int64_t i = 1; i <= found.count; ++i) parents_.push_back(static_cast<int32_t>(offset + i));
   if (rows.size(0) == 0) return found.labels;

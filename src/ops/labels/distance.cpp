@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "ops/labels/lines.h"
@@ -119,9 +118,9 @@ void along_columns(float* squares, int64_t outer, int64_t length, int64_t stride
 at::Tensor distance_transform(const at::Tensor& mask, const std::vector<double>& sampling) {
   const at::Tensor volume = as_volume(mask.ne(0), at::kBool).view(at::kByte);
   if (sampling.size() > 1 && static_cast<int64_t>(sampling.size()) != mask.dim()) {
-    throw DataError(fmt::format("sampling has {} numbers, expected one or one for each of {} axes",
-                                sampling.size(),
-                                mask.dim()));
+    throw DataError("sampling has {} numbers, expected one or one for each of {} axes",
+                    sampling.size(),
+                    mask.dim());
   }
   std::vector<double> step(3, sampling.empty() ? 1 : sampling[0]);
   if (sampling.size() > 1) std::copy(sampling.rbegin(), sampling.rend(), step.rbegin());

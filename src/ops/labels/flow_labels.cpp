@@ -8,7 +8,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "ops/labels/operations.h"
@@ -219,11 +218,10 @@ at::Tensor FlowsToLabels::operator()(const at::Tensor& output) const {
   const int64_t dims = output.dim() - 1;
   if ((dims != 2 && dims != 3) || output.size(0) != dims + 1) {
     throw DataError(
-        fmt::format("{} channels in {} dimensions, expected {}: a flow along each and "
-                    "the objects' logit",
-                    output.size(0),
-                    dims,
-                    dims + 1));
+        "{} channels in {} dimensions, expected {}: a flow along each and the objects' logit",
+        output.size(0),
+        dims,
+        dims + 1);
   }
   const at::Tensor values = output.to(at::kCPU, at::kFloat).contiguous();
   at::Tensor labels = at::zeros(output.sizes().slice(1), at::kInt);

@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "ops/boxes/label_boxes.h"
@@ -129,19 +128,18 @@ void fill_labels(const at::Tensor& labels,
 }
 
 at::Tensor channels_of(const at::Tensor& labels, int64_t classes) {
-  if (labels.size(0) != 1)
-    throw DataError(fmt::format("{} channels, expected 1 of classes", labels.size(0)));
+  if (labels.size(0) != 1) throw DataError("{} channels, expected 1 of classes", labels.size(0));
   const at::Tensor wrong = labels.ge(0)
                                .logical_and_(labels.lt(classes))
                                .logical_and_(labels.eq(labels.floor()))
                                .logical_not_();
   if (wrong.any().item<bool>()) {
     const at::Tensor values = labels.masked_select(wrong);
-    throw DataError(fmt::format(
+    throw DataError(
         "{} values (such as {:g}) are not classes from 0 to {}, which to_onehot expects",
         values.numel(),
         values[0].item<double>(),
-        classes - 1));
+        classes - 1);
   }
   const at::Tensor numbers = at::arange(classes, at::device(labels.device()).dtype(at::kLong));
   std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);

@@ -7,7 +7,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "ops/labels/volume.h"
@@ -162,7 +161,7 @@ class Painting {
 std::vector<int64_t> numbers_for(std::vector<int64_t> given, std::size_t count, const char* name) {
   if (given.size() == 1) given.resize(count, given[0]);
   if (given.size() == count) return given;
-  throw DataError(fmt::format("{}: {} numbers, expected 1 or {}", name, given.size(), count));
+  throw DataError("{}: {} numbers, expected 1 or {}", name, given.size(), count);
 }
 
 /// Where voxels may be centres along one axis.
@@ -211,11 +210,10 @@ at::Tensor StarsToLabels::operator()(const at::Tensor& output) const {
   const int64_t dims = output.dim() - 1, count = output.size(0) - 1;
   if ((dims != 2 && dims != 3) || count <= dims) {
     throw DataError(
-        fmt::format("{} channels in {} dimensions, expected a probability and at least "
-                    "{} distances",
-                    output.size(0),
-                    dims,
-                    dims + 1));
+        "{} channels in {} dimensions, expected a probability and at least {} distances",
+        output.size(0),
+        dims,
+        dims + 1);
   }
   const Rays rays = make_rays(count, dims, anisotropy);
   at::Tensor values = output.to(at::kCPU, at::kFloat).contiguous();

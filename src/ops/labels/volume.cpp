@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 
@@ -19,7 +18,7 @@ int64_t axes_of(const Offset& offset) {
 
 at::Tensor as_volume(const at::Tensor& image, at::ScalarType type) {
   if (image.dim() != 2 && image.dim() != 3)
-    throw DataError(fmt::format("{} spatial dimensions, expected 2 or 3", image.dim()));
+    throw DataError("{} spatial dimensions, expected 2 or 3", image.dim());
   const at::Tensor volume = image.dim() == 3 ? image : image.unsqueeze(0);
   return volume.to(at::kCPU, type).contiguous();
 }
@@ -37,8 +36,7 @@ std::vector<Offset> neighbours(int64_t connectivity) {
 
 int64_t checked_connectivity(int64_t connectivity, int64_t dims) {
   if (connectivity > dims) {
-    throw DataError(
-        fmt::format("connectivity {} in {} dimensions, expected at most that", connectivity, dims));
+    throw DataError("connectivity {} in {} dimensions, expected at most that", connectivity, dims);
   }
   return connectivity == 0 ? dims : connectivity;
 }

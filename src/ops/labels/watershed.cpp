@@ -185,8 +185,8 @@ at::Tensor watershed(const at::Tensor& image,
                      const at::Tensor& mask,
                      int64_t connectivity) {
   if (markers.sizes() != image.sizes() || (mask.defined() && mask.sizes() != image.sizes())) {
-    throw DataError(fmt::format("watershed: markers or mask differ in shape from the image's [{}]",
-                                fmt::join(image.sizes(), ", ")));
+    throw DataError("watershed: markers or mask differ in shape from the image's [{}]",
+                    fmt::join(image.sizes(), ", "));
   }
   connectivity = checked_connectivity(connectivity, image.dim());
   const at::Tensor values = as_volume(image, at::kFloat), given = as_volume(markers, at::kInt),

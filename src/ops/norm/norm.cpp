@@ -267,14 +267,14 @@ at::Tensor layer_norm(const at::Tensor& x,
 
 void expect_several(const at::Tensor& x, int64_t values, const char* norm) {
   if (values != 1) return;
-  throw DataError(fmt::format(
+  throw DataError(
       "{} norm of ({}): one value has no variance, expected more than 1 value per channel: a "
       "larger patch_shape or image, a smaller network, {}or another norm",
       norm,
       fmt::join(x.sizes(), ","),
-      std::string_view(norm) == "batch" ? "a larger data.batch_size, data.drop_last=true where an "
-                                          "epoch's last batch is short, "
-                                        : ""));
+      std::string_view(norm) == "batch"
+          ? "a larger data.batch_size, data.drop_last=true where an epoch's last batch is short, "
+          : "");
 }
 
 }  // namespace cytra::ops

@@ -101,8 +101,8 @@ struct CropForegroundd : KeyOptions {
     const Box box = bounding_box(sample.at(source_key), sample.id);
     move_each(sample, [&](const at::Tensor& image, std::size_t key, auto& geometry) {
       if (static_cast<std::size_t>(image.dim() - 1) != box.start.size()) {
-        throw DataError(fmt::format(
-            "{} spatial dimensions, '{}' has {}", image.dim() - 1, source_key, box.start.size()));
+        throw DataError(
+            "{} spatial dimensions, '{}' has {}", image.dim() - 1, source_key, box.start.size());
       }
       PadWidths widths;
       std::vector<int64_t> start, size;
@@ -127,8 +127,8 @@ struct CropForegroundd : KeyOptions {
     if (!channel_indices.empty()) {
       for (const int64_t channel : channel_indices) {
         if (channel < -source.size(0) || channel >= source.size(0)) {
-          throw ConfigError(fmt::format(
-              "CropForegroundd: channel_indices: no channel {} in '{}'", channel, source_key));
+          throw ConfigError(
+              "CropForegroundd: channel_indices: no channel {} in '{}'", channel, source_key);
         }
       }
       at::Tensor index = at::tensor(channel_indices, at::kLong);
@@ -148,8 +148,7 @@ struct CropForegroundd : KeyOptions {
       }
       const at::Tensor places = line.nonzero().flatten();
       if (places.numel() == 0) {
-        throw DataError(
-            fmt::format("{}: CropForegroundd found nothing above 0 in '{}'", id, source_key));
+        throw DataError("{}: CropForegroundd found nothing above 0 in '{}'", id, source_key);
       }
       int64_t start = places[0].item<int64_t>() - margins[d];
       int64_t end = places[-1].item<int64_t>() + margins[d] + 1;

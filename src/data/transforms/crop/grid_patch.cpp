@@ -55,10 +55,10 @@ struct GridPatchd : KeyOptions {
     const std::vector<int64_t> size = size_or("patch_size", patch_size, image);
     std::vector<std::vector<int64_t>> starts = starts_of(image, size);
     if (starts.empty())
-      throw DataError(fmt::format("{}: GridPatchd: {} voxels, too few for a patch of {}",
-                                  sample.id,
-                                  fmt::join(image, "x"),
-                                  fmt::join(size, "x")));
+      throw DataError("{}: GridPatchd: {} voxels, too few for a patch of {}",
+                      sample.id,
+                      fmt::join(image, "x"),
+                      fmt::join(size, "x"));
     if (sort_fn) sort(sample, size, starts);
     const auto patch = static_cast<std::size_t>(sample.draw % num_samples);
     const bool is_beyond = patch >= starts.size();

@@ -38,12 +38,12 @@ struct CropOptions : KeyOptions {
       if (skips(sample, key)) continue;
       const std::vector<int64_t> own = sample.size(key);
       if (own != shape) {
-        throw DataError(fmt::format(
+        throw DataError(
             "{}: '{}': {} voxels, the image that the crop is drawn on has {}; expected the same",
             sample.id,
             key,
             fmt::join(own, "x"),
-            fmt::join(shape, "x")));
+            fmt::join(shape, "x"));
       }
       sample.crop(key, start, size);
     }
@@ -65,8 +65,8 @@ struct CenterOptions {
     if (!image_key) return places;
     const at::Tensor& image = sample.at(*image_key);
     if (image.sizes().slice(1) != sample.stored(label_key).sizes().slice(1)) {
-      throw DataError(fmt::format(
-          "{}: '{}' and '{}' differ in size, expected the same", sample.id, *image_key, label_key));
+      throw DataError(
+          "{}: '{}' and '{}' differ in size, expected the same", sample.id, *image_key, label_key);
     }
     return places.within(image.gt(image_threshold).any(0));
   }
@@ -86,21 +86,21 @@ struct LabelOptions : CropOptions, CenterOptions {
   void crop_at(Sample& sample, int64_t place) const {
     const std::vector<int64_t> shape = sample.stored(label_key).sizes().slice(1).vec();
     if (place < 0 || place >= c10::multiply_integers(shape)) {
-      throw DataError(fmt::format(
+      throw DataError(
           "{}: voxel {} of a list is beyond '{}', expected a list made right before the crop",
           sample.id,
           place,
-          label_key));
+          label_key);
     }
     const auto size = size_or("spatial_size", spatial_size, shape);
     std::vector<int64_t> center(shape.size());
     for (std::size_t d = shape.size(); d-- > 0; place /= shape[d]) {
       if (size[d] > shape[d] && !allow_smaller) {
-        throw DataError(fmt::format(
+        throw DataError(
             "{}: {} voxels are too few for spatial_size {}; pad them or set allow_smaller",
             sample.id,
             fmt::join(shape, "x"),
-            fmt::join(size, "x")));
+            fmt::join(size, "x"));
       }
       const int64_t within = std::min(size[d], shape[d]);
       center[d] = std::clamp(place % shape[d], within / 2, shape[d] - within + within / 2);
@@ -113,10 +113,10 @@ struct LabelOptions : CropOptions, CenterOptions {
 Places take_list(Sample& sample, const std::string& key) {
   const at::Tensor list = sample.stored(key);
   if (list.dim() != 1 || (list.scalar_type() != at::kInt && list.scalar_type() != at::kLong)) {
-    throw DataError(fmt::format(
+    throw DataError(
         "{}: '{}' is no list of voxels, expected one of FgBgToIndicesd or ClassesToIndicesd",
         sample.id,
-        key));
+        key);
   }
   sample.tensors.erase(key);
   return Places(list);
@@ -150,8 +150,8 @@ struct RandCropByPosNegLabeld : LabelOptions {
     }
     const uint64_t fg = foreground.count(), bg = background.count();
     if (fg == 0 && bg == 0) {
-      throw DataError(fmt::format(
-          "{}: no voxel of '{}' is foreground or above image_threshold", sample.id, label_key));
+      throw DataError(
+          "{}: no voxel of '{}' is foreground or above image_threshold", sample.id, label_key);
     }
     double ratio = pos / (pos + neg);
     if (fg == 0) ratio = 0;
@@ -170,7 +170,7 @@ int64_t classes_of(Sample& sample, const std::string& key, std::optional<int64_t
   const int64_t channels = sample.stored(key).size(0);
   if (channels > 1) return channels;
   if (!num_classes) {
-    throw ConfigError(fmt::format("num_classes must be given: '{}' has one channel", key));
+    throw ConfigError("num_classes must be given: '{}' has one channel", key);
   }
   return *num_classes;
 }
@@ -194,8 +194,8 @@ struct RandCropByLabelClassesd : LabelOptions {
     std::vector<double> weights = ratios;
     if (weights.empty()) weights.assign(static_cast<std::size_t>(classes), 1);
     if (static_cast<int64_t>(weights.size()) != classes) {
-      throw ConfigError(fmt::format(
-          "RandCropByLabelClassesd: {} ratios for {} classes", weights.size(), classes));
+      throw ConfigError(
+          "RandCropByLabelClassesd: {} ratios for {} classes", weights.size(), classes);
     }
     std::vector<Places> places(weights.size());
     double total = 0;
@@ -211,8 +211,7 @@ struct RandCropByLabelClassesd : LabelOptions {
       total += weights[c];
     }
     if (total == 0) {
-      throw DataError(
-          fmt::format("{}: '{}' holds no class with a ratio above 0", sample.id, label_key));
+      throw DataError("{}: '{}' holds no class with a ratio above 0", sample.id, label_key);
     }
     double draw = rng.uniform() * total;
     std::size_t chosen = weights.size();

@@ -48,8 +48,7 @@ struct RandomMultiScaleCropd : KeyOptions {
     if (!scales_dict.is_map()) throw ConfigError("scales_dict: expected a map of keys to numbers");
     for (const std::string& key : keys) {
       const config::Node* scale = scales_dict.find_direct(key);
-      if (scale == nullptr)
-        throw ConfigError(fmt::format("scales_dict: no scale for the key '{}'", key));
+      if (scale == nullptr) throw ConfigError("scales_dict: no scale for the key '{}'", key);
       std::vector<double> numbers = scale->kind == config::Kind::list
                                         ? scale->as<std::vector<double>>()
                                         : std::vector<double>{scale->as<double>()};
@@ -57,8 +56,8 @@ struct RandomMultiScaleCropd : KeyOptions {
       for (std::size_t d = 0; d < numbers.size(); ++d) {
         // With less than one voxel the crop would be empty.
         if (!(numbers[d] * static_cast<double>(patch_shape[d]) >= 1)) {
-          throw ConfigError(fmt::format(
-              "scales_dict: a scale of {} leaves nothing of patch_shape in '{}'", numbers[d], key));
+          throw ConfigError(
+              "scales_dict: a scale of {} leaves nothing of patch_shape in '{}'", numbers[d], key);
         }
       }
       scales[key] = numbers;
@@ -81,14 +80,14 @@ struct RandomMultiScaleCropd : KeyOptions {
         const double inside = std::floor((n - std::floor(patch * scale)) / scale);
         if (room < 0 || inside < 0) {
           throw DataError(
-              fmt::format("{}: '{}' has {} voxels along spatial dimension {}, too few for "
-                          "patch_shape {} at scale {}",
-                          sample.id,
-                          key,
-                          n,
-                          d,
-                          patch,
-                          scale));
+              "{}: '{}' has {} voxels along spatial dimension {}, too few for patch_shape {} at "
+              "scale {}",
+              sample.id,
+              key,
+              n,
+              d,
+              patch,
+              scale);
         }
         // Like in the source, the last place is never drawn. `inside` binds above scale 1 only,
         // where the source would return crops that are cut off.
@@ -122,8 +121,8 @@ struct RandomMultiScaleCropd : KeyOptions {
     const int64_t missing = dims - (image.dim() - 1);
     if (missing >= 0 && missing <= 1 && dims - missing >= 2)
       return static_cast<std::size_t>(missing);
-    throw DataError(fmt::format(
-        "{}: '{}' has {} spatial dimensions, patch_shape {}", id, key, image.dim() - 1, dims));
+    throw DataError(
+        "{}: '{}' has {} spatial dimensions, patch_shape {}", id, key, image.dim() - 1, dims);
   }
 };
 CYTRA_REGISTER(Transform, PerSample<RandomMultiScaleCropd>, "RandomMultiScaleCropd");

@@ -22,13 +22,13 @@ void crop_all(const KeyOptions& options,
     for (std::size_t d = 0; d < start.size(); ++d) {
       if (start[d] + size[d] <= own.at(d)) continue;
       throw DataError(
-          fmt::format("{}: '{}': smaller ({} along spatial dimension {}) than '{}': "
-                      "images of one sample must have one size",
-                      sample.id,
-                      key,
-                      own[d],
-                      d,
-                      options.keys.front()));
+          "{}: '{}': smaller ({} along spatial dimension {}) than '{}': images of one sample must "
+          "have one size",
+          sample.id,
+          key,
+          own[d],
+          d,
+          options.keys.front());
     }
     sample.crop(key, start, size);
   }
@@ -64,16 +64,15 @@ struct SpatialCropd : KeyOptions {
     const std::vector<int64_t> image = first_size(sample);
     if (image.empty()) return;
     if (roi_start.size() != image.size() || roi_end.size() != image.size()) {
-      throw ConfigError(fmt::format(
-          "SpatialCropd: roi_start and roi_end need {} numbers for {}", image.size(), sample.id));
+      throw ConfigError(
+          "SpatialCropd: roi_start and roi_end need {} numbers for {}", image.size(), sample.id);
     }
     std::vector<int64_t> start, size;
     for (std::size_t d = 0; d < image.size(); ++d) {
       start.push_back(std::clamp<int64_t>(roi_start[d], 0, image[d]));
       size.push_back(std::clamp<int64_t>(roi_end[d], start[d], image[d]) - start[d]);
       if (size[d] == 0)
-        throw DataError(
-            fmt::format("{}: SpatialCropd leaves nothing along dimension {}", sample.id, d));
+        throw DataError("{}: SpatialCropd leaves nothing along dimension {}", sample.id, d);
     }
     crop_all(*this, sample, start, size);
   }

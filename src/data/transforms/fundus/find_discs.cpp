@@ -329,12 +329,12 @@ std::string Disc::problem() const {
 
 std::vector<Disc> find_discs(const at::Tensor& images, const DiscOptions& options) {
   if (images.dim() != 4)
-    throw DataError(fmt::format("expected images (N,C,H,W), got {} dimensions", images.dim()));
+    throw DataError("expected images (N,C,H,W), got {} dimensions", images.dim());
   std::vector<Disc> discs(static_cast<std::size_t>(images.size(0)));
   const int64_t h = images.size(2), w = images.size(3);
   if (discs.empty()) return discs;
   if (std::min(h, w) < 32)
-    throw DataError(fmt::format("{} x {} pixels, expected 32 x 32 or more to find a retina", h, w));
+    throw DataError("{} x {} pixels, expected 32 x 32 or more to find a retina", h, w);
   const Searched small = searched(images);
   const at::Tensor flat = small.image.flatten(1);
   const Levels levels = levels_of(small.image, flat);

@@ -57,8 +57,8 @@ struct FundusNormalized : spatial::KeyOptions, DiscOptions {
         shape = size;
       }
       if (size != shape) {
-        throw DataError(fmt::format(
-            "{} pixels, the first key has {}", fmt::join(size, "x"), fmt::join(shape, "x")));
+        throw DataError(
+            "{} pixels, the first key has {}", fmt::join(size, "x"), fmt::join(shape, "x"));
       }
       spatial::move_voxels(geometry, matrix_of(disc, view));
       const bool is_label = spatial::of_key(mode, k) == "nearest";
@@ -74,10 +74,10 @@ struct FundusNormalized : spatial::KeyOptions, DiscOptions {
     if (contrast == "none") return shown[0];
     const double most = image.to(at::kFloat).max().item<double>();
     if (most > white || (most <= 1 && white > 1)) {
-      throw DataError(fmt::format(
+      throw DataError(
           "values up to {:g}, expected up to white: {:g}; set white to the value that is white",
           most,
-          white));
+          white);
     }
     const at::Tensor enhanced = enhance(square / white, inside, view);
     return contrast == "replace" ? enhanced[0] : at::cat({shown / white, enhanced}, 1)[0];

@@ -247,8 +247,8 @@ double white_of(const at::Tensor& image) {
   if (image.scalar_type() == at::kUInt16) return 65535;
   const double most = image.to(at::kFloat).max().item<double>();
   if (most > 1) {
-    throw DataError(fmt::format(
-        "values up to {:g}, expected 0 to 1, or the value that is white: white: 255", most));
+    throw DataError("values up to {:g}, expected 0 to 1, or the value that is white: white: 255",
+                    most);
   }
   return 1;
 }

@@ -56,10 +56,10 @@ const at::Tensor& reference_of(const std::optional<std::string>& name,
     throw DataError("reference_tensor: the unprocessed image is not known here");
   for (int64_t d = 0; d < image.dim(); ++d) {
     if (image.size(d) == input.size(d) || std::ranges::find(dims, d) != dims.end()) continue;
-    throw DataError(fmt::format(
+    throw DataError(
         "reference_tensor: ({}), expected ({}) along the axes that are not taken together",
         fmt::join(input.sizes(), ","),
-        fmt::join(image.sizes(), ",")));
+        fmt::join(image.sizes(), ","));
   }
   return input;
 }
@@ -67,8 +67,8 @@ const at::Tensor& reference_of(const std::optional<std::string>& name,
 /// Numbers, one or one for each channel, shaped to broadcast over an image.
 at::Tensor numbers_by_channel(const std::vector<double>& numbers, const at::Tensor& image) {
   if (numbers.size() > 1 && static_cast<int64_t>(numbers.size()) != image.size(0)) {
-    throw DataError(fmt::format(
-        "{} channels, expected {}, as numbers are given", image.size(0), numbers.size()));
+    throw DataError(
+        "{} channels, expected {}, as numbers are given", image.size(0), numbers.size());
   }
   std::vector<int64_t> shape(static_cast<std::size_t>(image.dim()), 1);
   shape[0] = -1;
@@ -187,7 +187,7 @@ struct EnsureDtypeOperation {
     const double high = std::exp2(dtype[0] == 'u' ? bits : bits - 1) - 1;
     if (whole.numel() > 0 &&
         (whole.min().item<double>() < low || whole.max().item<double>() > high)) {
-      throw DataError(fmt::format("ensure_dtype: values that {} does not hold", dtype));
+      throw DataError("ensure_dtype: values that {} does not hold", dtype);
     }
     return whole;
   }
@@ -352,10 +352,10 @@ BioimageioOperation operation_of(const config::Node& node) {
   }
   std::vector<std::string> names;
   for (const auto& entry : known) names.push_back(entry.first);
-  throw ConfigError(fmt::format("{}: the operation '{}' is not one of ours.{}",
-                                node.where(),
-                                printable(id),
-                                suggestion(id, names)));
+  throw ConfigError("{}: the operation '{}' is not one of ours.{}",
+                    node.where(),
+                    printable(id),
+                    suggestion(id, names));
 }
 
 struct BioimageioProcessingd : KeyOptions {

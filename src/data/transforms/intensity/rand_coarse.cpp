@@ -1,6 +1,5 @@
 // RandCoarseDropoutd, RandCoarseShuffled: boxes filled, or their voxels shuffled. Source:
 // monai.transforms.{RandCoarseDropoutd, RandCoarseShuffled}.
-#include <fmt/format.h>
 
 #include "data/sample/per_key.h"
 
@@ -62,8 +61,8 @@ struct CoarseOptions : RandKeyOptions {
     for (Box& box : boxes) {
       for (std::size_t d = 0; d < least.size(); ++d) {
         if (most[d] < least[d])
-          throw DataError(fmt::format(
-              "max_spatial_size {} along axis {}, expected at least {}", most[d], d, least[d]));
+          throw DataError(
+              "max_spatial_size {} along axis {}, expected at least {}", most[d], d, least[d]);
         const int64_t size = max_spatial_size.empty() ? least[d] : from(least[d], most[d]);
         box.size.push_back(std::min(size, image[d]));
       }
@@ -77,10 +76,9 @@ struct CoarseOptions : RandKeyOptions {
   static std::vector<int64_t> in_full(std::vector<int64_t> size, at::IntArrayRef image) {
     if (size.size() == 1) size.resize(image.size(), size[0]);
     if (size.size() != image.size()) {
-      throw DataError(
-          fmt::format("{} spatial axes, expected a size for each or one for all, got {}",
+      throw DataError("{} spatial axes, expected a size for each or one for all, got {}",
                       image.size(),
-                      size.size()));
+                      size.size());
     }
     for (std::size_t d = 0; d < size.size(); ++d) {
       if (size[d] <= 0) size[d] = image[d];

@@ -22,8 +22,7 @@ struct ComponentLabelsd : KeyOptions {
   at::Tensor operator()(const at::Tensor& image) const {
     const at::Tensor mask = without_equal_channels(image);
     if (mask.size(0) != 1) {
-      throw DataError(fmt::format("{} channels, expected one whose values say where objects are",
-                                  mask.size(0)));
+      throw DataError("{} channels, expected one whose values say where objects are", mask.size(0));
     }
     const at::Tensor numbers = mask[0].to(at::kCPU, at::kDouble);
     at::Tensor kinds = at::zeros(numbers.sizes(), at::kInt);  // touching values stay apart

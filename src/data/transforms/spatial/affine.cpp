@@ -73,10 +73,10 @@ struct Affined : SampleOptions {
           dims, {rotate_params, shear_params, translate_params, scale_params}, rotate_order);
     }
     if (static_cast<int64_t>(affine.front().size()) != dims + 1) {
-      throw ConfigError(fmt::format("Affined: affine has {} columns, expected {} for {}D images",
-                                    affine.front().size(),
-                                    dims + 1,
-                                    dims));
+      throw ConfigError("Affined: affine has {} columns, expected {} for {}D images",
+                        affine.front().size(),
+                        dims + 1,
+                        dims);
     }
     at::Tensor matrix = at::eye(dims + 1, at::kDouble);
     for (int64_t i = 0; i < dims; ++i) {

@@ -51,8 +51,8 @@ struct SampleOptions : KeyOptions {
                   bool align_corners = false) const {
     for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry&) {
       if (image.dim() != grid.dim()) {
-        throw DataError(fmt::format(
-            "{} spatial dimensions, the first key has {}", image.dim() - 1, grid.dim() - 1));
+        throw DataError(
+            "{} spatial dimensions, the first key has {}", image.dim() - 1, grid.dim() - 1);
       }
       return sample_grid(
           image, grid, of_key(mode, key), of_key(padding_mode, key), dtype, align_corners);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "data/sample/gaussian_filter.h"
@@ -63,11 +62,11 @@ at::Tensor distort_cells(const std::vector<int64_t>& size,
     const int64_t n = size[d], length = n / cells[d];
     if (n % cells[d] > length || length == 0) {
       throw DataError(
-          fmt::format("grid distortion: {} voxels along spatial dimension {} are too few for {} "
-                      "cells; set num_cells per dimension",
-                      n,
-                      d,
-                      cells[d]));
+          "grid distortion: {} voxels along spatial dimension {} are too few for {} cells; set "
+          "num_cells per dimension",
+          n,
+          d,
+          cells[d]);
     }
     std::vector<at::Tensor> parts;
     double begin = 0;

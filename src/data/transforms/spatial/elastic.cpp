@@ -32,10 +32,10 @@ struct ElasticOptions : RandAffineOptions {
     const std::vector<int64_t> image = first_size(sample);
     if (image.empty()) return {};
     if (image.size() != dims) {
-      throw DataError(fmt::format("{}: {} spatial dimensions, the elastic transform is for {}",
-                                  sample.id,
-                                  image.size(),
-                                  dims));
+      throw DataError("{}: {} spatial dimensions, the elastic transform is for {}",
+                      sample.id,
+                      image.size(),
+                      dims);
     }
     std::vector<int64_t> size = size_or("spatial_size", spatial_size, image);
     if (!chosen && size == image) size.clear();
@@ -140,8 +140,7 @@ struct BatchElastic : T {
   }
   static void check_dims(std::size_t now, std::size_t dims) {
     if (now == dims) return;
-    throw DataError(
-        fmt::format("{} spatial dimensions, the elastic transform is for {}", now, dims));
+    throw DataError("{} spatial dimensions, the elastic transform is for {}", now, dims);
   }
   static std::vector<Rng::Span> offsets_of(const std::vector<Drawn>& drawn) {
     std::vector<Rng::Span> spans;

@@ -22,8 +22,7 @@ struct DistortOptions : SampleOptions {
     for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry&) {
       const std::vector<int64_t> size = image.sizes().slice(1).vec();
       if (size.size() != steps.size())
-        throw DataError(
-            fmt::format("{} spatial dimensions, the first key has {}", size.size(), steps.size()));
+        throw DataError("{} spatial dimensions, the first key has {}", size.size(), steps.size());
       if (!grid.defined() || grid.sizes().slice(1) != at::IntArrayRef(size))
         grid = distort_cells(size, cells, steps);
       return sample_grid(image, grid, of_key(mode, key), of_key(padding_mode, key), at::kDouble);
@@ -59,11 +58,10 @@ struct GridDistortiond : DistortOptions {
     const std::vector<int64_t> size = first_size(sample);
     if (size.empty()) return;
     if (distort_steps.size() != size.size()) {
-      throw ConfigError(
-          fmt::format("GridDistortiond: distort_steps has {} lists, {} has {} spatial dimensions",
-                      distort_steps.size(),
-                      sample.id,
-                      size.size()));
+      throw ConfigError("GridDistortiond: distort_steps has {} lists, {} has {} spatial dimensions",
+                        distort_steps.size(),
+                        sample.id,
+                        size.size());
     }
     const auto cells = per_dim("GridDistortiond: num_cells", num_cells, size.size());
     distort(sample, cells, distort_steps);

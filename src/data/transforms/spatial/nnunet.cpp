@@ -84,18 +84,16 @@ class NnunetPreprocessingd final : public Transform {
     void check() const {
       for (const std::string& scheme : normalization_schemes) {
         if (std::ranges::find(kNnunetSchemes, scheme) != kNnunetSchemes.end()) continue;
-        throw ConfigError(fmt::format("normalization_schemes: there is no '{}', expected {}.{}",
-                                      printable(scheme),
-                                      join(kNnunetSchemes, ", "),
-                                      suggestion(scheme, kNnunetSchemes)));
+        throw ConfigError("normalization_schemes: there is no '{}', expected {}.{}",
+                          printable(scheme),
+                          join(kNnunetSchemes, ", "),
+                          suggestion(scheme, kNnunetSchemes));
       }
       const std::size_t channels = normalization_schemes.size();
       if (!use_mask_for_norm.empty() && use_mask_for_norm.size() != channels) {
-        throw ConfigError(
-            fmt::format("use_mask_for_norm: {} entries, expected {}, as in "
-                        "normalization_schemes",
-                        use_mask_for_norm.size(),
-                        channels));
+        throw ConfigError("use_mask_for_norm: {} entries, expected {}, as in normalization_schemes",
+                          use_mask_for_norm.size(),
+                          channels);
       }
       for (const double side : spacing)
         if (!(side >= 0)) throw ConfigError("spacing: expected positive numbers, or 0");
@@ -119,9 +117,9 @@ class NnunetPreprocessingd final : public Transform {
   void apply(Sample& sample, Rng&) const override {
     options_.for_each(sample, [&](const at::Tensor& image, std::size_t, auto& geometry) {
       if (static_cast<std::size_t>(image.size(0)) != ranges_.size()) {
-        throw DataError(fmt::format("{} channels, expected {}, as normalization_schemes has",
-                                    image.size(0),
-                                    ranges_.size()));
+        throw DataError("{} channels, expected {}, as normalization_schemes has",
+                        image.size(0),
+                        ranges_.size());
       }
       const at::Tensor is_inside = image.ne(0).any(0);
       const auto dims = static_cast<std::size_t>(image.dim() - 1);
@@ -198,8 +196,8 @@ class NnunetPreprocessingd final : public Transform {
     if (options_.spacing.empty()) return image;
     const auto dims = static_cast<std::size_t>(image.dim() - 1);
     if (options_.spacing.size() != dims) {
-      throw DataError(fmt::format(
-          "{} spatial dimensions, spacing has {} numbers", dims, options_.spacing.size()));
+      throw DataError(
+          "{} spatial dimensions, spacing has {} numbers", dims, options_.spacing.size());
     }
     std::vector<double> now, wanted;
     std::vector<int64_t> size;
@@ -215,12 +213,11 @@ class NnunetPreprocessingd final : public Transform {
                                  static_cast<double>(image.size(static_cast<int64_t>(d) + 1))));
       if (size.back() < 1 || size.back() > 1'000'000) {
         throw DataError(
-            fmt::format("{} voxels of {:.6g} mm would become {} of {:.6g} mm; expected "
-                        "millimetres in both",
-                        image.size(static_cast<int64_t>(d) + 1),
-                        now[d],
-                        size.back(),
-                        wanted[d]));
+            "{} voxels of {:.6g} mm would become {} of {:.6g} mm; expected millimetres in both",
+            image.size(static_cast<int64_t>(d) + 1),
+            now[d],
+            size.back(),
+            wanted[d]);
       }
     }
     if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;

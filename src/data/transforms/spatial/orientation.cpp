@@ -39,8 +39,7 @@ struct Orientationd : KeyOptions {
   void operator()(Sample& sample) const {
     move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
       if (image.dim() != 4)
-        throw DataError(
-            fmt::format("{} spatial dimensions, Orientationd is for volumes", image.dim() - 1));
+        throw DataError("{} spatial dimensions, Orientationd is for volumes", image.dim() - 1);
       if (!geometry.has_affine())
         throw DataError(
             "Orientationd needs to know where the axes go, which the file does not say");

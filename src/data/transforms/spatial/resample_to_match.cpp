@@ -37,8 +37,7 @@ struct ResampleToMatchd : SampleOptions {
     for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
       if (keys[key] == target) return image;
       if (image.dim() - 1 != static_cast<int64_t>(size.size())) {
-        throw DataError(fmt::format(
-            "{} spatial dimensions, '{}' has {}", image.dim() - 1, target, size.size()));
+        throw DataError("{} spatial dimensions, '{}' has {}", image.dim() - 1, target, size.size());
       }
       const io::Geometry given = std::exchange(geometry, wanted);
       return resample_onto(image,

@@ -174,8 +174,8 @@ struct ZoomOptions : InterpolationOptions {
       for (std::size_t d = 0; d < now.size(); ++d) {
         size.push_back(static_cast<int64_t>(std::floor(static_cast<double>(now[d]) * factor[d])));
         if (size[d] < 1) {
-          throw DataError(fmt::format(
-              "a zoom of {} leaves nothing of {} voxels along dimension {}", factor[d], now[d], d));
+          throw DataError(
+              "a zoom of {} leaves nothing of {} voxels along dimension {}", factor[d], now[d], d);
         }
       }
       const at::Tensor zoomed = to_size(image, size, key);

@@ -104,14 +104,14 @@ struct Spacingd : SampleOptions {
       now.push_back(geometry.spacing_um[3 - dims + d]);
       um.push_back(spacing[d] * 1000);
     }
-    throw DataError(fmt::format(
+    throw DataError(
         "{} voxels would become {}: its voxels are of {:.6g} um, pixdim asks for {:.6g} mm, which "
         "are {:.6g} um; expected pixdim in mm, 0.001 for each um",
         fmt::join(before, "x"),
         fmt::join(after, "x"),
         fmt::join(now, " x "),
         fmt::join(spacing, " x "),
-        fmt::join(um, " x ")));
+        fmt::join(um, " x "));
   }
 
   struct ResultGrid {

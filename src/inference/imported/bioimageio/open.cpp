@@ -111,9 +111,9 @@ void enlarge(ImportedModel& imported, const std::vector<int64_t>& times) {
         const auto dim = static_cast<int64_t>(d) + 2;
         if (times[d] > 1) output = output.repeat_interleave(times[d], dim);
         if (output.dim() != windows.dim() || output.size(dim) < windows.size(dim)) {
-          throw DataError(fmt::format("it returns ({}), expected one value for {} voxels",
-                                      fmt::join(output.sizes(), ","),
-                                      fmt::join(times, "x")));
+          throw DataError("it returns ({}), expected one value for {} voxels",
+                          fmt::join(output.sizes(), ","),
+                          fmt::join(times, "x"));
         }
         output = output.narrow(dim, 0, windows.size(dim));
       }

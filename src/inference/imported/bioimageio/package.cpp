@@ -359,15 +359,14 @@ Tensor AxisOrder::to_package(Tensor windows) const {
 
 Tensor AxisOrder::to_own(Tensor tensor) const {
   if (tensor.dim() != static_cast<int64_t>(letters_.size())) {
-    throw DataError(fmt::format(
-        "a tensor ({}), expected the axes {}", fmt::join(tensor.sizes(), ","), letters_));
+    throw DataError(
+        "a tensor ({}), expected the axes {}", fmt::join(tensor.sizes(), ","), letters_);
   }
   std::string left;
   for (std::size_t i = letters_.size(); i-- > 0;) {
     const auto dim = static_cast<int64_t>(i);
     if (letters_[i] == 'o' && tensor.size(dim) != 1)
-      throw DataError(
-          fmt::format("{} along an axis of time or index, expected 1", tensor.size(dim)));
+      throw DataError("{} along an axis of time or index, expected 1", tensor.size(dim));
     if (letters_[i] == 'o')
       tensor = tensor.select(dim, 0);
     else
