@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "config/registry.h"
+#include "io/events/event_file.h"
 #include "nn/model.h"
 #include "training/callback.h"
 
