@@ -1,6 +1,7 @@
 // Part of io/weights/exported_json.h: the graph, of the unions of the schema.
 #include <limits>
 
+#include "base/strings.h"
 #include "io/weights/exported_json.h"
 
 namespace cytra::io {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/strings.h"
 #include "io/input_file.h"
 #include "io/weights/exported_json.h"
 #include "io/weights/stored_tensor.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "io/pixels/stored.h"
 #include "io/zarr/ome_zarr_write.h"
 
 namespace cytra::io {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/loader/batch.h"
 #include "tasks/image_task.h"
 #include "tasks/whole_images/image_target.h"
 
