@@ -1,5 +1,5 @@
 # cytra_layer(nn [TORCH] [CALLS] [DEPENDS libs...]): all of src/nn as one OBJECT library, so no static registrar is dropped.
-# CALLS: it calls what has loops; -O1 compiles it a third faster. Its own loops are in *_kernels.cpp.
+# CALLS: it calls what has hot loops; -O1 compiles it a third faster. Its own are in *_kernels.cpp.
 # cytra_library(cytra LAYERS nn ... LINKS libs...): one shared library out of layers.
 # cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program, with a ctest for each suite.
 # EXCEPT names a folder in it that is a program of its own.
@@ -40,7 +40,7 @@ function(cytra_layer name)
   cmake_parse_arguments(ARG "TORCH;CALLS" "" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/cuda/|/io/(dicom|hdf5|ffmpeg)/|/inference/openvino/")
-  if(ARG_CALLS OR CMAKE_BUILD_TYPE STREQUAL Dev)  # loops that nothing can be tried with while they are slow
+  if(ARG_CALLS OR CMAKE_BUILD_TYPE STREQUAL Dev)  # loops, for which -O1 is too little
     set(kernels ${sources})
     list(FILTER kernels INCLUDE REGEX "[/_]kernels\\.cpp$")
     set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)

@@ -188,17 +188,19 @@ TrainConfig tuned(TrainConfig config, c10::Device device, MakePass make) {
     return timed_run(make, changed(config, changes), batches, aim);
   };
   const perf::MachineLoad load;
-  if (!before.empty()) {
-    const std::string reason = why_dropped(make_run, unchanged, before);
-    if (reason.empty()) {
-      log::info("{} {}, as kept in {}", kTuning, texts_of(before), path);
-      return changed(config, before);
-    }
-    log::info(
-        "{} the earlier choice is dropped ({}); chosen now: {}", kTuning, reason, texts_of(before));
+  const std::string reason = before.empty() ? "" : why_dropped(make_run, unchanged, before);
+  if (!before.empty() && reason.empty()) {
+    log::info("{} {}, as kept in {}", kTuning, texts_of(before), path);
+    return changed(config, before);
   }
   Search search(make_run, unchanged);
   for (const auto& [open, now] : unchanged) answer(open, facts, search);
+  if (!reason.empty()) {
+    log::info("{} the earlier choice is dropped ({}); chosen now: {}",
+              kTuning,
+              reason,
+              texts_of(search.best()));
+  }
   load.report("model.compile_mode=max-autotune");
   keep(path, kept, key, search.best());
   return changed(config, search.best());

@@ -228,9 +228,11 @@ void FileWork::take_file() {
   write_image(path_, std::exchange(file_.content, {}));
 }
 
-std::vector<Parameter> predict_parameters() {
-  return image_parameters({{"output", "image, overlay, table (CSV), geojson or imagej_roi"},
-                           {"format", "of an image: " + join(result_formats(), ", ")}});
+const std::vector<Parameter>& predict_parameters() {
+  static const std::vector<Parameter> all =
+      image_parameters({{"output", "image, overlay, table (CSV), geojson or imagej_roi"},
+                        {"format", "of an image: " + join(result_formats(), ", ")}});
+  return all;
 }
 
 ImageRequest image_request_of(HttpExchange& exchange, const std::vector<Parameter>& parameters) {

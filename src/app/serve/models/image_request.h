@@ -20,7 +20,7 @@ inline const Parameter kRequestId{"request_id",
 /// Returns what any request with an image takes, and an endpoint's own parameters.
 std::vector<Parameter> image_parameters(std::vector<Parameter> own);
 /// Returns what /predict takes.
-std::vector<Parameter> predict_parameters();
+const std::vector<Parameter>& predict_parameters();
 
 /// An image that came as a file, and what is asked of it.
 struct ImageFile {

@@ -248,8 +248,10 @@ void ShownStacks::add(std::shared_ptr<const ShownStack> stack) {
   }
 }
 
-std::vector<Parameter> preview_parameters() {
-  return image_parameters({{"plane", "of a stack; the middle one by default"}});
+const std::vector<Parameter>& preview_parameters() {
+  static const std::vector<Parameter> all =
+      image_parameters({{"plane", "of a stack; the middle one by default"}});
+  return all;
 }
 
 void preview_image(ServedModel& model,

@@ -41,7 +41,7 @@ class ShownStacks {
 };
 
 /// Returns what /preview takes, which makes pictures and no files.
-std::vector<Parameter> preview_parameters();
+const std::vector<Parameter>& preview_parameters();
 /// Answers a request whose body is an image with multipart/form-data of three parts: `image`, a
 /// PNG of a plane, in grey or RGB from its 1st to its 99.8th percentile; `result`, a PNG of the
 /// same pixels; `about`, JSON. Its `kind` says what the pixels of `result` are: "probability",
