@@ -139,7 +139,7 @@ def small(line):
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
     elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ", "process_video ")):
         command += " trainer.accelerator=cpu"
-    elif command.startswith("optimize "):
+    elif re.match(r"optimize( |$)", command):
         command = "mkdir -p mine && " + re.sub(r"--seconds \d+", "", command)
         command += " trainer.accelerator=cpu 'patch_shape=[16,16]' 'model.filters=[4,4,8]' optimize.seconds=0.5"
     elif command.startswith(("batch_segment ", "gpu_profile_batch ")):
