@@ -33,8 +33,7 @@ namespace {
 /// The section `trainer`: what is of training, and of several processes, is not taken.
 struct LightTrainerOptions : device::DeviceOptions {
   std::optional<std::string> precision;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     DeviceOptions::visit(v);
     v("precision",
       precision,
@@ -51,8 +50,7 @@ struct LightPredictConfig : CommonConfig, inference::ModelConfig {
   pipelines::PredictOptions predict;
   LightTrainerOptions trainer;
   using ModelConfig::performance;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ModelConfig::visit(v);
     v("data", data, "what to predict");
     v("predict", predict, "what to write");

@@ -40,8 +40,7 @@ Tensor value_of(const Scalar& value, ScalarType type) {
 }
 
 /// f of each pair, in `type`, as `result`.
-template <class F>
-Tensor pairs(const Tensor& a, const Tensor& b, ScalarType type, const F& f) {
+Tensor pairs(const Tensor& a, const Tensor& b, ScalarType type, const auto& f) {
   const std::vector<int64_t> shape = common_shape(a.sizes(), b.sizes());
   const ScalarType in = computed(type);
   const Tensor x = a.to(in).expand(shape), y = b.to(in).expand(shape), made = empty(shape, in);
@@ -51,8 +50,7 @@ Tensor pairs(const Tensor& a, const Tensor& b, ScalarType type, const F& f) {
   });
   return made.to(type);
 }
-template <class F>
-Tensor compared(const Tensor& a, const Tensor& b, ScalarType type, const F& f) {
+Tensor compared(const Tensor& a, const Tensor& b, ScalarType type, const auto& f) {
   const std::vector<int64_t> shape = common_shape(a.sizes(), b.sizes());
   const ScalarType in = computed(type);
   const Tensor x = a.to(in).expand(shape), y = b.to(in).expand(shape), made = empty(shape, kBool);
@@ -63,8 +61,7 @@ Tensor compared(const Tensor& a, const Tensor& b, ScalarType type, const F& f) {
   return made;
 }
 /// f of each element, in its type.
-template <class F>
-Tensor each(const Tensor& a, ScalarType type, const F& f) {
+Tensor each(const Tensor& a, ScalarType type, const auto& f) {
   const ScalarType in = computed(type);
   const Tensor x = a.to(in), made = empty(a.sizes(), in);
   with_type(in, [&](auto as) {
@@ -73,8 +70,7 @@ Tensor each(const Tensor& a, ScalarType type, const F& f) {
   });
   return made.to(type);
 }
-template <class F>
-Tensor tested(const Tensor& a, const F& f) {
+Tensor tested(const Tensor& a, const auto& f) {
   const Tensor x = a.to(computed(a.scalar_type())), made = empty(a.sizes(), kBool);
   with_type(x.scalar_type(), [&](auto as) {
     using T = decltype(as);

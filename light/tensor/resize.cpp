@@ -31,8 +31,7 @@ double source_in(
                          : source_of<float>(i, in, out, align_corners, is_cubic);
 }
 
-template <class Of>
-AxisTaps taps_of(int64_t out, const Of& of) {
+AxisTaps taps_of(int64_t out, const auto& of) {
   AxisTaps taps;
   for (int64_t i = 0; i < out; ++i) taps.push_back(of(i));
   return taps;
@@ -119,8 +118,7 @@ Tensor along(const Tensor& x, int64_t d, const AxisTaps& taps) {
 }
 
 /// Resizes the last axes, the last first.
-template <class Of>
-Tensor resized(const Tensor& x, IntArrayRef size, const Of& of) {
+Tensor resized(const Tensor& x, IntArrayRef size, const auto& of) {
   Tensor result = x;
   for (std::size_t i = size.size(); i-- > 0;) {
     const int64_t d = x.dim() - static_cast<int64_t>(size.size() - i);

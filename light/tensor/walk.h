@@ -12,8 +12,7 @@ void walk(const std::vector<const Tensor*>& tensors,
           const std::function<void(const Four& offsets, const Four& strides, int64_t count)>& work);
 
 /// Calls work(T{}) with the element type.
-template <class Work>
-auto with_type(ScalarType type, const Work& work) {
+auto with_type(ScalarType type, const auto& work) {
   switch (type) {
     case kByte:
       return work(uint8_t{});
@@ -40,8 +39,7 @@ auto with_type(ScalarType type, const Work& work) {
   }
 }
 /// Also float16 and bfloat16, for what only moves or converts elements.
-template <class Work>
-auto with_any_type(ScalarType type, const Work& work) {
+auto with_any_type(ScalarType type, const auto& work) {
   if (type == kHalf) return work(Half{});
   if (type == kBFloat16) return work(BFloat16{});
   return with_type(type, work);

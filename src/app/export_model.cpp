@@ -37,8 +37,7 @@ struct ExportConfig : CommonConfig {
   std::string format = "safetensors", quantization = "none", output;
   BioimageioOptions bioimageio;
   NnunetOptions nnunet;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("checkpoint", checkpoint, "the trained model");
     v("format",
       format,

@@ -18,8 +18,7 @@ using data::fundus::Disc;
 
 struct FundusData {
   std::string path, key = "raw";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
     v("key", key, "the manifest's column of the images");
   }
@@ -29,8 +28,7 @@ struct FundusConfig : CommonConfig {
   FundusData data;
   pipelines::FundusOptions fundus;
   device::DeviceOptions trainer;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("data", data, "the photographs");
     v("fundus", fundus, "how the retina is found, and what is written");
     v("trainer", trainer, "where to compute");

@@ -30,8 +30,7 @@ struct VideoFileOptions : pipelines::VideoOptions {
   std::optional<std::string> input, output, prometheus;
   io::VideoSinkOptions encoding;
   double threshold = 0.5;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("input", input, "a video, a FIFO, or an address that FFmpeg reads (rtsp://...)");
     v("output", output, "the video to write: .mp4, .mov, .mkv ...");
     v("threshold", threshold, "threshold of a mask's probability", 0, 1);
@@ -64,8 +63,7 @@ struct VideoConfig : CommonConfig, inference::ModelConfig {
   VideoFileOptions video;
   OneProcessOptions trainer;
   using ModelConfig::performance;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ModelConfig::visit(v);
     v("video", video, "what to read, to predict and to write");
     v("trainer", trainer, "where to compute");

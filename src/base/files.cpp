@@ -29,8 +29,7 @@ std::string parent_of(const std::string& path) {
 }
 
 /// Repeats a system call as long as a signal interrupts it.
-template <class Call>
-auto retried(Call call) {
+auto retried(auto call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;

@@ -36,8 +36,7 @@ class Queue {
   /// Adds an item without waiting: where there is no room, the oldest items are dropped.
   /// `inherit(dropped, next)` gets each of them, and the item that is the oldest then. Returns how
   /// many were dropped. Throws: what push() throws.
-  template <class Inherit>
-  int64_t push_over(T item, int64_t bytes, Inherit&& inherit) {
+  int64_t push_over(T item, int64_t bytes, auto&& inherit) {
     const std::lock_guard lock(mutex_);
     throw_error();
     int64_t dropped = 0;

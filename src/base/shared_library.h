@@ -29,8 +29,7 @@ class SharedLibrary {
 std::string folder_of_code(const void* address);
 /// The path of `name` in the folder of the library that holds `function`: our libraries are in one
 /// folder.
-template <class Function>
-std::string path_beside(Function* function, const std::string& name) {
+std::string path_beside(auto* function, const std::string& name) {
   return folder_of_code(reinterpret_cast<const void*>(function)) + "/" + name;
 }
 

@@ -20,12 +20,8 @@ class OptionChecker {
  public:
   explicit OptionChecker(std::string place) : place_(std::move(place)) {}
 
-  template <class T>
-  void operator()(const char* key, T& field, const char* /*doc*/) {
-    check_nested(key, field);
-  }
-  template <class T>
-  void operator()(const char* key, T& field, const char* /*doc*/, Required) {
+  void operator()(const char* key, auto& field, const char* /*doc*/) { check_nested(key, field); }
+  void operator()(const char* key, auto& field, const char* /*doc*/, Required) {
     if (is_missing(field)) return fail(key, "is missing, expected a value");
     check_nested(key, field);
   }
@@ -42,8 +38,7 @@ class OptionChecker {
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword) {
     if (field != keyword.value) (*this)(key, field, doc, keyword.low, keyword.high);
   }
-  template <class T>
-  void operator()(const char* key, T& field, const char* /*doc*/, const Choices& choices) {
+  void operator()(const char* key, auto& field, const char* /*doc*/, const Choices& choices) {
     check_choice(key, field, choices);
   }
   void operator()(const char* /*key*/, Node& /*field*/, const char* /*doc*/, const Part& /*part*/) {

@@ -179,8 +179,7 @@ class Writer {
     }
   }
 
-  template <class Make>
-  void definition(const std::string& name, Make make) {
+  void definition(const std::string& name, auto make) {
     if (definitions_.find_direct(name) != nullptr) return;
     definitions_.set(name, object({}));  // a kind may hold itself
     Node made = make();

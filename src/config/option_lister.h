@@ -10,16 +10,11 @@ constexpr OptionsType options_type();
 /// Collects the options that visit() lists.
 class OptionLister {
  public:
-  template <class T>
-  void operator()(const char* key, T& field, const char* doc) {
-    add(key, field, doc);
-  }
-  template <class T>
-  void operator()(const char* key, T& field, const char* doc, Required) {
+  void operator()(const char* key, auto& field, const char* doc) { add(key, field, doc); }
+  void operator()(const char* key, auto& field, const char* doc, Required) {
     add(key, field, doc).required = true;
   }
-  template <class T>
-  void operator()(const char* key, T& field, const char* doc, double low, double high) {
+  void operator()(const char* key, auto& field, const char* doc, double low, double high) {
     OptionInfo& info = add(key, field, doc);
     info.low = low;
     info.high = high;
@@ -28,8 +23,7 @@ class OptionLister {
     (*this)(key, field, doc, keyword.low, keyword.high);
     options.back().keyword = keyword.word;
   }
-  template <class T>
-  void operator()(const char* key, T& field, const char* doc, const Choices& choices) {
+  void operator()(const char* key, auto& field, const char* doc, const Choices& choices) {
     add(key, field, doc).choices = choices;
   }
   void operator()(const char* key, Node& field, const char* doc, const Part& part) {

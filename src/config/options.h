@@ -24,13 +24,9 @@ class OptionReader {
   OptionReader(const Node& node, Problems& problems, const std::vector<std::string>& variables)
       : node_(node), problems_(problems), variables_(variables) {}
 
-  template <class T>
-  void operator()(const char* key, T& field, const char* /*doc*/) {
-    take(key, field);
-  }
+  void operator()(const char* key, auto& field, const char* /*doc*/) { take(key, field); }
   /// Reads a required key.
-  template <class T>
-  void operator()(const char* key, T& field, const char* /*doc*/, Required) {
+  void operator()(const char* key, auto& field, const char* /*doc*/, Required) {
     take(key, field);
     require(key);
   }
@@ -50,8 +46,7 @@ class OptionReader {
   }
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword);
   /// Reads a text that must be one of `choices`.
-  template <class T>
-  void operator()(const char* key, T& field, const char* /*doc*/, const Choices& choices) {
+  void operator()(const char* key, auto& field, const char* /*doc*/, const Choices& choices) {
     if (const Node* child = take(key, field)) check_choice(*child, field, choices);
   }
   /// Takes a component's node, from which the component is made later.
@@ -64,8 +59,7 @@ class OptionReader {
 
  private:
   /// Reads the value, where there is one that fits.
-  template <class T>
-  const Node* take(const char* key, T& field) {
+  const Node* take(const char* key, auto& field) {
     known_.emplace_back(key);
     const Node* child = node_.find_direct(key);
     return child != nullptr && read_value(*child, field) ? child : nullptr;

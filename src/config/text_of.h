@@ -26,8 +26,7 @@ class OptionWriter {
     write(field);
     text += ';';
   }
-  template <class T>
-  void operator()(const char* key, T& field, const char* doc, const Choices& /*choices*/) {
+  void operator()(const char* key, auto& field, const char* doc, const Choices& /*choices*/) {
     (*this)(key, field, doc);
   }
   void operator()(const char* /*key*/, const Unused& /*unused*/, const char* /*doc*/) {}

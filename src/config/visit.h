@@ -2,7 +2,7 @@
 // How an Options struct declares its options. Every visitor takes these forms:
 //   struct Options {
 //     int64_t width = 8;
-//     template <class V> void visit(V& v) {
+//     void visit(auto& v) {
 //       v("width", width, "features");                          // key, field, help
 //       v("width", width, "features", 1, 64);                   // with a range
 //       v("batch", batch, "images", config::Keyword{1, 64, "AUTO", 0});  // ... or a word

@@ -11,8 +11,7 @@ namespace cytra::data {
 struct SourceKeyOptions {
   std::vector<std::string> source_keys;
   std::string joined = {};  // the key of the joined image: the first of `columns`
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("source_keys",
       source_keys,
       "columns (or folders) whose images become the channels of one image, in this order; it "

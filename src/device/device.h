@@ -19,8 +19,7 @@ std::vector<std::string> accelerator_choices();
 /// The device that a program computes on: `trainer` of the programs that do not train.
 struct DeviceOptions {
   std::string accelerator = "auto";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("accelerator", accelerator, "auto takes a GPU when there is one", accelerator_choices());
   }
 };
@@ -32,8 +31,7 @@ struct PerformanceOptions {
   bool enable_cudnn_benchmark = false, expandable_segments = false;
   double memory_fraction = 1;
   std::string matmul_precision = "highest", convolution = "auto";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("num_threads",
       num_threads,
       "CPU threads of one operation; 0: all processors that the process may use",

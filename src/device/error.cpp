@@ -16,8 +16,7 @@
 namespace cytra::device {
 namespace {
 
-template <class Signs>
-bool has_one_of(const std::string& text, const Signs& signs) {
+bool has_one_of(const std::string& text, const auto& signs) {
   return std::any_of(std::begin(signs), std::end(signs), [&](const char* sign) {
     return text.find(sign) != std::string::npos;
   });

@@ -19,8 +19,7 @@ void throw_device_error(const std::string& what);
 [[noreturn]] void rethrow_as_ours();
 
 /// Returns what `work` returns. Throws: what rethrow_as_ours() throws.
-template <class Work>
-auto guarded(const Work& work) {
+auto guarded(const auto& work) {
   try {
     return work();
   } catch (...) {

@@ -29,8 +29,7 @@ class InputFile {
   const MappedFile& mapped() const { return *map_; }
   /// Returns the result of `action` on the file in memory, of which it touches about `bytes`.
   /// Throws: DataError when the file has become shorter since it was opened.
-  template <class Action>
-  auto read_mapped(const Action& action, std::size_t bytes = 0) const {
+  auto read_mapped(const auto& action, std::size_t bytes = 0) const {
     check_size();
     const MappedFile::Reading reading(*map_, bytes);
     auto result = action(map_->data());

@@ -12,8 +12,7 @@ namespace cytra::nn {
 struct LossOptions {
   static constexpr bool kTakesShort = false;  // bfloat16 and float16 logits as they are
   std::optional<int64_t> ignore_index;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("ignore_index", ignore_index, "voxels whose target is this do not count; null: all count");
   }
 };

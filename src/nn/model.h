@@ -16,8 +16,7 @@ struct ModelOptions {
   std::optional<bool> channels_last, compile_model;
   bool gradient_checkpointing = false;
   std::string compile_mode = "default";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("channels_last",
       channels_last,
       "memory format; null: true where it is faster: on a CPU, and on a GPU in half precision and "

@@ -13,8 +13,7 @@ struct SsimOptions {
   std::vector<int64_t> win_size{11};
   std::vector<double> kernel_sigma{1.5};
   double k1 = 0.01, k2 = 0.03;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("kernel_type", kernel_type, "weights of the window", {"gaussian", "uniform"});
     v("win_size", win_size, "side of the window, one or per spatial dimension", 1, 1e6);
     v("kernel_sigma",

@@ -68,8 +68,7 @@ void add_targets(const Node& task, std::map<std::string, data::AnnotationTarget>
 }
 
 /// The configurations of the heads, or of a task that is its only one.
-template <class Action>
-void for_heads(Node& task, const Action& action) {
+void for_heads(Node& task, const auto& action) {
   Node* heads = task.find_direct("heads");
   if (heads == nullptr || !heads->is_map()) return action(task);
   for (auto& [name, head] : heads->map)

@@ -35,8 +35,7 @@ struct HeadOptions {
   std::string y_key = "seg";
   std::optional<std::string> mask_key;
   config::Node loss, metrics, decoder, postprocess;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("y_key", y_key, "the target's key in a sample");
     v("mask_key", mask_key, "key of a mask: where it is 0 the target does not count; null: none");
     v("loss", loss, "the loss that is minimised", config::component<nn::Loss>());

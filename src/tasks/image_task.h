@@ -18,8 +18,7 @@ struct ImageTaskOptions {
   std::string x_key = "raw";
   config::Node model;
   inference::SlidingWindowOptions inference_args;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("x_key", x_key, "the image's key in a sample");
     v("model", model, "the network", config::component<nn::Model>());
     v("inference_args", inference_args, "sliding window of validation and prediction");
@@ -69,8 +68,7 @@ template <class T>
 class OneHead final : public ImageTask {
  public:
   struct Options : ImageTaskOptions, T::Options {
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageTaskOptions::visit(v);
       T::Options::visit(v);
     }

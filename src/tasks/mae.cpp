@@ -21,8 +21,7 @@ class MAETask final : public training::Task {
     std::string x_key = "raw";
     config::Node model, loss, decoder;
     inference::SlidingWindowOptions inference_args;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("model", model, "a masked autoencoder: MAE, HieraMAE", config::component<nn::Model>());
       v("loss",

@@ -17,8 +17,7 @@ class MultiTask final : public ImageTask {
  public:
   struct Options : ImageTaskOptions {
     Node heads, weights;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageTaskOptions::visit(v);
       v("heads",
         heads,

@@ -21,8 +21,7 @@ class RegressionHead final : public Head {
   struct Options : HeadOptions {
     std::optional<int64_t> out_channels;
     bool normalize_target = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       HeadOptions::visit(v);
       v("out_channels",
         out_channels,

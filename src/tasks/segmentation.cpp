@@ -32,8 +32,7 @@ class SegmentationHead final : public Head {
     std::vector<std::string> colours;
     std::vector<std::string> class_names;
     ClassLabels labels;  // of the options above
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       HeadOptions::visit(v);
       v("num_classes",
         num_classes,

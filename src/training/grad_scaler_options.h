@@ -7,8 +7,7 @@ namespace cytra::training {
 struct GradScalerOptions {
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
   int64_t growth_interval = 2000;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("init_scale", init_scale, "what the loss is multiplied with at first", 1e-6, 1e30);
     v("growth_factor",
       growth_factor,

@@ -14,8 +14,7 @@ struct LrFinderOptions {
   int64_t num_training = 100;
   std::string mode = "exponential";
   std::optional<double> early_stop_threshold = 4;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("min_lr", min_lr, "learning rate of the first step", 1e-30, 1e9);
     v("max_lr", max_lr, "learning rate of the last step", 1e-30, 1e9);
     v("num_training", num_training, "steps between them", 14, 1e9);

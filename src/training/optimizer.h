@@ -15,8 +15,7 @@ namespace cytra::training {
 struct OptimizerOptions : GroupOptions {
   double lr = 1e-3, weight_decay = 0;
   std::optional<bool> fused, foreach;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("lr", lr, "learning rate, per optimizer step", 0, 1e9);
     v("weight_decay", weight_decay, "pull towards zero", 0, 1e9);
     GroupOptions::visit(v);

@@ -18,8 +18,7 @@ struct ParameterGroup {
   double lr_scale = 1;
   std::optional<double> weight_decay;
   bool freeze = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("params", params, "regular expression, searched for in the parameters' names");
     v("lr_scale", lr_scale, "factor of the learning rate", 0, 1e9);
     v("weight_decay",
@@ -36,8 +35,7 @@ struct GroupOptions {
   std::vector<ParameterGroup> param_groups;
   bool no_decay_norm_and_bias = false;
   std::optional<double> layer_decay;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("param_groups",
       param_groups,
       "other settings for some parameters; the first group that matches");

@@ -46,8 +46,7 @@ struct OperationProfileOptions {
   /// Which steps are recorded.
   struct Schedule {
     int64_t wait = 1, warmup = 1, active = 3, repeat = 1;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("wait", wait, "steps to leave out first", 0, 1e9);
       v("warmup", warmup, "steps with the tracing set up, not recorded", 0, 1e9);
       v("active", active, "steps to record", 1, 1000);

@@ -39,8 +39,7 @@ struct WarmupOptions {
   int64_t warmup_steps = 0;
   double warmup_start_factor = 0.1;
   std::string warmup = "linear";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("warmup_steps", warmup_steps, "optimizer steps of warm-up before", 0, 1e12);
     v("warmup_start_factor",
       warmup_start_factor,
@@ -63,8 +62,7 @@ struct WarmupOptions {
 struct ScheduleOptions : WarmupOptions {
   std::string interval = "step";
   int64_t frequency = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("interval", interval, "what the schedule counts", {"step", "epoch"});
     v("frequency", frequency, "steps or epochs of training that count as one", 1, 1e12);
     WarmupOptions::visit(v);

@@ -57,8 +57,7 @@ struct TrainerOptions : device::DeviceOptions {
   GradScalerOptions grad_scaler;
   config::Node profiler;  // for make_profilers()
 
-  template <class V>
-  void visit(V& v);
+  void visit(auto& v);
   /// Fills in what the values of two types mean, and what fast_dev_run and overfit_batches imply.
   /// Throws: ConfigError.
   void check();
@@ -71,8 +70,7 @@ struct TrainerOptions : device::DeviceOptions {
   } given_;
 };
 
-template <class V>
-void TrainerOptions::visit(V& v) {
+void TrainerOptions::visit(auto& v) {
   using config::Unused;
   v("max_epochs", max_epochs, "epochs; -1: no limit", -1, 1e9);
   v("max_steps", max_steps, "optimizer steps; -1: no limit", -1, 1e12);

@@ -11,10 +11,7 @@ namespace {
 
 struct CheckedInner {
   double rate = 0.5;
-  template <class V>
-  void visit(V& v) {
-    v("rate", rate, "rate", 0, 1);
-  }
+  void visit(auto& v) { v("rate", rate, "rate", 0, 1); }
   void check() const {
     if (rate == 0.25) throw ConfigError("a quarter is no rate");
   }
@@ -28,8 +25,7 @@ struct CheckedOptions {
   CheckedInner inner;
   std::vector<CheckedInner> parts;
   bool is_filled = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("width", width, "features", 1, 64);
     v("batch", batch, "images", Keyword{1, 64, "AUTO", 0});
     v("mode", mode, "border", {"same", "valid"});

@@ -11,10 +11,7 @@ namespace {
 
 struct Inner {
   double rate = 0.5;
-  template <class V>
-  void visit(V& v) {
-    v("rate", rate, "rate", 0, 1);
-  }
+  void visit(auto& v) { v("rate", rate, "rate", 0, 1); }
 };
 
 struct Options {
@@ -26,8 +23,7 @@ struct Options {
   std::vector<int64_t> sizes = {1};
   Inner inner;
   Node free;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("width", width, "features", 1, 64);
     v("mode", mode, "border", {"same", "valid"});
     v("scale", scale, "factor");
@@ -131,8 +127,7 @@ TEST(Options, KeysOfHydraAndOfTheUser) {
 struct Strict {
   std::vector<std::string> keys;
   int64_t low = 0, high = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("keys", keys, "what", required);
     v("low", low, "from");
     v("high", high, "to");

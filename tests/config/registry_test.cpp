@@ -19,10 +19,7 @@ struct Shape {
 struct Square : Shape {
   struct Options {
     int64_t side = 2;
-    template <class V>
-    void visit(V& v) {
-      v("side", side, "length");
-    }
+    void visit(auto& v) { v("side", side, "length"); }
   };
   explicit Square(const Options& options) : side_(options.side) {}
   int64_t size() const override { return side_ * side_; }

@@ -17,10 +17,7 @@ struct Fruit {
 struct Apple : Fruit {
   struct Options {
     int64_t seeds = 5;
-    template <class V>
-    void visit(V& v) {
-      v("seeds", seeds, "number of seeds", 0, 10);
-    }
+    void visit(auto& v) { v("seeds", seeds, "number of seeds", 0, 10); }
   };
   explicit Apple(const Options&) {}
 };
@@ -29,8 +26,7 @@ struct Basket : Fruit {  // a kind that holds itself
   struct Options {
     Node fruits;
     std::vector<std::string> keys;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("fruits", fruits, "in it", list_of<Fruit>());
       v("keys", keys, "labels", required);
     }
@@ -44,8 +40,7 @@ struct Box {
   std::optional<bool> open;
   std::string colour = "red";
   std::vector<std::vector<int64_t>> slots{{1}, {2, 3}};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("width", width, "width in m", 0, 1e9);
     v("open", open, "lid");
     v("colour", colour, "paint", {"red", "32"});
@@ -55,8 +50,7 @@ struct Box {
 struct Shop {
   Node best, other, row, named, changes_to_box;
   Box box;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("best", best, "the best", component<Fruit>());
     v("other", other, "another", optional_component<Fruit>());
     v("row", row, "in a row", list_of<Fruit>());

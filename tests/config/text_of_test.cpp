@@ -8,8 +8,7 @@ namespace {
 struct WrittenInner {
   double rate = 0.5;
   std::optional<int64_t> bounded;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("rate", rate, "rate", 0, 1);
     v("bounded", bounded, "number", 1, 3);
   }
@@ -23,8 +22,7 @@ struct WrittenOptions {
   std::vector<WrittenInner> parts{{}};
   Node steps;
   WrittenInner inner;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("width", width, "features", 1, 64);
     v("batch", batch, "images", Keyword{1, 64, "AUTO", 0});
     v("mode", mode, "border", {"same", "valid"});

@@ -12,8 +12,7 @@ struct AffineModel : nn::Model {
   struct Options : nn::ModelOptions {
     int64_t out_channels = 1, levels = 1;
     std::vector<std::string> names;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("out_channels", out_channels, "channels, all the same");
       v("levels", levels, "of deep supervision: each half as large");
       v("names", names, "of its outputs");

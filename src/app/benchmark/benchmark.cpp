@@ -45,15 +45,13 @@ constexpr int kSlower = 8;  // exit code
 struct BenchmarkConfig : CommonConfig {
   struct Checkpoint {
     std::optional<std::string> ckpt_path;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("ckpt_path", ckpt_path, "weights to measure, with the configuration that they bring");
     }
   };
   struct Trainer : device::DeviceOptions {
     std::string precision = "auto";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       DeviceOptions::visit(v);
       std::vector<std::string> names = device::precision_names();
       names.insert(names.begin(), "auto");
@@ -70,8 +68,7 @@ struct BenchmarkConfig : CommonConfig {
   perf::Repeats repeats;
   Trainer trainer;
   TrainPerformanceOptions performance;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("config", config, "an experiment, or a run's folder, that describes the model");
     v("overrides", overrides, "overrides of the experiment");
     v("checkpoint", checkpoint, "the model to measure");
@@ -259,8 +256,7 @@ Workload make_workload(const cli::Run& run, const BenchmarkConfig& config) {
 }
 
 /// Counts the FLOPs of an image; none where the memory does not suffice to count them.
-template <class Count>
-nn::Flops flops_of_image(const Count& count, const Workload& workload, int64_t batch) {
+nn::Flops flops_of_image(const auto& count, const Workload& workload, int64_t batch) {
   nn::Flops flops =
       device::if_it_fits([&] { return count(workload, batch); }).value_or(nn::Flops{});
   flops.forward /= batch;

@@ -14,8 +14,7 @@ namespace {
 
 using Outputs = std::vector<at::Tensor>;
 
-template <class Pass>
-Measured measure_pass(const Pass& pass,
+Measured measure_pass(const auto& pass,
                       const at::Tensor& input,
                       const perf::Repeats& repeats,
                       c10::Device device) {

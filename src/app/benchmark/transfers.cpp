@@ -16,9 +16,8 @@ namespace {
 using config::Node;
 
 /// `copy(host)` copies between the device and `host`, without waiting.
-template <class Copy>
 Node row_of(const at::Tensor& pageable,
-            const Copy& copy,
+            const auto& copy,
             const perf::Repeats& repeats,
             c10::Device device) {
   const at::Tensor pinned = device::page_locked(pageable).copy_(pageable);

@@ -13,8 +13,7 @@ struct BioimageioOptions {
   std::string name, description, license, image, documentation;
   std::vector<std::string> tags;
   config::Node authors, cite;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("name", name, "the model's name, 5 to 128 characters; \"\": the output file's");
     v("description", description, "one sentence; \"\": what it makes of what");
     v("authors",

@@ -12,8 +12,7 @@ namespace cytra::app {
 struct NnunetOptions {
   std::string dataset_name, file_ending;
   std::vector<double> spacing;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("dataset_name",
       dataset_name,
       "nnU-Net's name of the data set, Dataset042_Cells; \"\": the output file's");

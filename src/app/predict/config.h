@@ -43,8 +43,7 @@ struct PredictTrainerOptions : device::DeviceOptions {
   training::Amount limit;
   std::optional<std::string> precision;
   training::Devices devices{0, {}};  // auto
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     DeviceOptions::visit(v);
     v("precision",
       precision,
@@ -58,7 +57,7 @@ struct PredictTrainerOptions : device::DeviceOptions {
     v("limit_predict_batches",
       limit_predict_batches,
       "how many images: 10 (the first ten) or 0.1 (a tenth of them)");
-    KeysOfTraining<V> others(v);
+    KeysOfTraining others(v);
     training::TrainerOptions().visit(others);
   }
   void check() {
@@ -72,8 +71,7 @@ struct PredictTrainerOptions : device::DeviceOptions {
 /// The device of a program that predicts in one process.
 struct OneProcessOptions : device::DeviceOptions {
   std::optional<std::string> precision;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     DeviceOptions::visit(v);
     v("precision",
       precision,
@@ -82,7 +80,7 @@ struct OneProcessOptions : device::DeviceOptions {
       device::precision_names());
     v("devices", config::Unused{}, "the program runs in one process");
     v("limit_predict_batches", config::Unused{}, "of predict");
-    KeysOfTraining<V> others(v);
+    KeysOfTraining others(v);
     training::TrainerOptions().visit(others);
   }
 };
@@ -92,8 +90,7 @@ struct PredictConfig : CommonConfig, inference::ModelConfig {
   pipelines::PredictOptions predict;
   PredictTrainerOptions trainer;
   using ModelConfig::performance;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ModelConfig::visit(v);
     v("data", data, "what to predict");
     v("predict", predict, "what to write");

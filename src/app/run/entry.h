@@ -19,8 +19,7 @@ void tell_unread_values(const cli::Run& run,
 /// Folders of a run. Further keys may be added that other values refer to (cli::Run::variables).
 struct PathsOptions {
   std::string output_dir, log_dir, root_dir, data_dir, work_dir;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("output_dir",
       output_dir,
       "folder of this run; gets a number when it is taken",
@@ -37,13 +36,11 @@ struct CommonConfig {
   std::string experiment_name, run_name, task_name;
   PathsOptions paths;
   device::PerformanceOptions performance;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("performance", performance, "switches that hold for the whole process");
     visit_names(v);
   }
-  template <class V>
-  void visit_names(V& v) {  // all but performance
+  void visit_names(auto& v) {  // all but performance
     v("experiment_name", experiment_name, "part of the run folder's name");
     v("run_name", run_name, "part of the run folder's name");
     v("task_name", task_name, "part of the run folder's name");

@@ -39,8 +39,7 @@ struct SegmentRunOptions {
   bool object_masks = false, resume = false;
   std::optional<std::string> cache_dir, prometheus, profiler;
   SegmentRunOptions() { batch.image_batch_size = batch.io_workers = 0; }
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("mode",
       batch.mode,
       "naive: models loaded for each image, each box by itself; optimized: in batches; parallel: "
@@ -112,8 +111,7 @@ struct BatchSegmentConfig : SegmentConfig {
   struct Data {
     std::string path, on_error = "skip";
     std::optional<std::string> view;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("path",
         path,
         "an image, a folder (its sub-folders are views), or a table with a column `image`",
@@ -127,8 +125,7 @@ struct BatchSegmentConfig : SegmentConfig {
   };
   Data data;
   SegmentRunOptions segment;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("data", data, "what to segment");
     v("segment", segment, "how, and what to write");
     SegmentConfig::visit(v);

@@ -15,8 +15,7 @@ struct SegmentDetectorOptions {
   std::optional<std::string> path;
   config::Node views;
   pipelines::DetectorOptions found;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("path", path, "a detector, for all views that `views` does not name");
     v("views", views, "a detector for each view: {front: a.ckpt, left: b.ckpt}");
     v("conf_threshold", found.conf_threshold, "detections with a lower score are left out", 0, 1);
@@ -34,16 +33,12 @@ struct SegmentDetectorOptions {
 
 struct SegmentSegmenterOptions {
   std::string path;
-  template <class V>
-  void visit(V& v) {
-    v("path", path, "a prompted segmenter", config::required);
-  }
+  void visit(auto& v) { v("path", path, "a prompted segmenter", config::required); }
 };
 
 struct SegmentTrainerOptions : device::DeviceOptions {
   std::string precision = "32";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     DeviceOptions::visit(v);
     v("precision",
       precision,
@@ -57,18 +52,14 @@ struct SegmentTrainerOptions : device::DeviceOptions {
 struct SegmentConfig : CommonConfig {
   struct Preparation {
     inference::EngineOptions engine;
-    template <class V>
-    void visit(V& v) {
-      engine.visit_model(v);
-    }
+    void visit(auto& v) { engine.visit_model(v); }
   };
   SegmentDetectorOptions detector;
   SegmentSegmenterOptions segmenter;
   SegmentTrainerOptions trainer;
   inference::ModelPerformanceOptions performance;
   Preparation model;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("detector", detector, "what finds boxes");
     v("segmenter", segmenter, "what makes a mask of each");
     v("trainer", trainer, "where to compute, and in which precision");

@@ -26,8 +26,7 @@ struct ProfileBatchConfig : SegmentConfig {
   std::vector<int64_t> batch_sizes;
   double seconds = 1;
   int64_t images = 8;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("test_image", test_image, "an image like those to be segmented", config::required);
     v("view", view, "which of the detectors by view finds its objects");
     v("benchmark_sam", benchmark_sam, "boxes per second of each batch size");

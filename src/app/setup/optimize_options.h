@@ -5,8 +5,7 @@ namespace cytra::app {
 
 struct OptimizeOptions {
   double seconds = 60;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("seconds",
       seconds,
       "seconds of measuring, without set-up and warm-up; a run of --auto-optimize takes a fortieth",

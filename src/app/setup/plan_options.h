@@ -8,8 +8,7 @@ namespace cytra::app {
 struct PlanOptions {
   std::optional<std::string> output;
   std::optional<double> memory_gb;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("output",
       output,
       "file to write, FOLDER/experiment/NAME.yaml; null: in local/, named as data.path");

@@ -24,8 +24,7 @@ struct CheckpointOptions {
   std::optional<std::string> ckpt_path;
   std::optional<bool> weights_only;
   bool strict = true, autoresume = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("ckpt_path", ckpt_path, "go on with this checkpoint; last or best: of earlier runs here");
     v("autoresume",
       autoresume,
@@ -41,8 +40,7 @@ struct CheckpointOptions {
 struct BestOptions {
   std::optional<std::string> monitor;
   std::string mode = "max", filename = "epoch_{epoch:03d}";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("monitor", monitor, "metric that decides; null: the newest weights are the best");
     v("mode", mode, "min: lower is better", {"min", "max"});
     v("filename", filename, "file name of checkpoints, without extension");
@@ -52,8 +50,7 @@ struct BestOptions {
 /// The section `performance`, with what applies to trainings only.
 struct TrainPerformanceOptions : device::PerformanceOptions {
   std::optional<std::string> forbid_transfers;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     PerformanceOptions::visit(v);
     v("forbid_transfers",
       forbid_transfers,
@@ -74,8 +71,7 @@ struct TrainConfig : CommonConfig {
   config::Node data, model, loss, metrics, task, optimizer, scheduler, callbacks, logger;
   PlanOptions plan;
   OptimizeOptions optimize;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("data", data, "where images come from", config::component<data::DataModule>());
     v("model", model, "for task.model to refer to", config::optional_component<nn::Model>());
     v("loss", loss, "for task.loss to refer to", config::optional_component<nn::Loss>());

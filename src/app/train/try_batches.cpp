@@ -113,8 +113,7 @@ class Trial {
     }
   }
 
-  template <class Work>
-  void guard(Split split, const std::string& batch, const Work& work) {
+  void guard(Split split, const std::string& batch, const auto& work) {
     try {
       work();
     } catch (const c10::Error& error) {

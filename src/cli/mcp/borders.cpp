@@ -55,8 +55,7 @@ fs::path without_links(const fs::path& path) {
   return error ? path.lexically_normal() : real;
 }
 
-template <class Check>
-void each_text(const Node& node, const Check& check) {
+void each_text(const Node& node, const auto& check) {
   if (node.kind == config::Kind::string) check(node.string);
   for (const Node& item : node.list) each_text(item, check);
   for (const auto& [key, child] : node.map) each_text(child, check);

@@ -227,8 +227,7 @@ class Expression {
     skipped_ -= is_needed ? 0 : 1;
     return value;
   }
-  template <class Operation>
-  Value compute(std::size_t at, Operation operation) {
+  Value compute(std::size_t at, auto operation) {
     if (skipped_ > 0) return {};
     try {
       return operation();

@@ -21,8 +21,7 @@ struct Cursor {
     rest.remove_prefix(1);
     return true;
   }
-  template <class Test>
-  std::size_t take_while(Test test) {
+  std::size_t take_while(auto test) {
     std::size_t count = 0;
     while (count < rest.size() && test(rest[count])) ++count;
     rest.remove_prefix(count);

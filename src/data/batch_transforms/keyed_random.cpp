@@ -41,11 +41,10 @@ at::Tensor uniforms_of(const at::Tensor& numbers, int64_t begin, int64_t end) {
 
 /// Fills (spans, count) float64 by fill(draws, place), some draws at a time, as temporaries are
 /// several times as large as the draws.
-template <class Fill>
 at::Tensor in_parts(const std::vector<Rng::Span>& spans,
                     int64_t count,
                     const at::Device& device,
-                    const Fill& fill) {
+                    const auto& fill) {
   const auto streams = static_cast<int64_t>(spans.size());
   at::Tensor host = at::empty({2, streams, 1}, at::kLong);
   auto* value = host.mutable_data_ptr<int64_t>();

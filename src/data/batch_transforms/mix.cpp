@@ -50,8 +50,7 @@ struct MixOptions {
   std::vector<std::string> keys;
   double alpha = 1;
   bool allow_missing_keys = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("keys", keys, "samples' keys to mix alike, images and labels", config::required);
     v("alpha",
       alpha,
@@ -62,8 +61,7 @@ struct MixOptions {
     v("batch_size", config::Unused{}, "the batch has its size");
   }
   /// Applies images = changed(images) for each key.
-  template <class F>
-  void for_each(Batch& batch, const F& changed) const {
+  void for_each(Batch& batch, const auto& changed) const {
     for (const std::string& key : keys) {
       if (allow_missing_keys && batch.tensors.count(key) == 0) continue;
       batch.tensors[key] = changed(batch.at(key).to(at::kFloat));
@@ -137,8 +135,7 @@ class RandomBoxes {
 
 struct CutMixd : MixOptions {
   std::vector<std::string> label_keys;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     MixOptions::visit(v);
     v("label_keys", label_keys, "further keys, which get the same boxes");
   }

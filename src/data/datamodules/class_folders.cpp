@@ -36,8 +36,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
     std::vector<std::string> columns{"raw", "label"}, class_names;
     bool recursive = false;
     double valid_fraction = 0.2;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("path",
         path,
         "folder with one folder of images for each class, or with train/, valid/, test/ that have "
@@ -133,9 +132,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
   }
   /// What `chosen` takes of the images of each class, which are those in `parts` ("": the folder
   /// itself).
-  template <class Choice>
-  std::vector<Sample> each_class(const std::vector<std::string>& parts,
-                                 const Choice& chosen) const {
+  std::vector<Sample> each_class(const std::vector<std::string>& parts, const auto& chosen) const {
     std::vector<Sample> samples;
     for (const std::string& kind : folders_in(place_of(parts[0]))) {
       std::vector<Sample> all;

@@ -26,8 +26,7 @@ class CocoDatamodule final : public DataModule, public Parted {
     std::optional<std::string> valid_path, test_path, image_dir;
     std::vector<std::string> columns{"raw", "seg"};
     double valid_fraction = 0.2;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("path", path, "COCO's JSON with images, annotations and categories");
       v("valid_path", valid_path, "JSON of the validation set; null: the last images of path");
       v("test_path", test_path, "JSON of the test set; null: the validation set");

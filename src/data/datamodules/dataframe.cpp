@@ -26,8 +26,7 @@ namespace {
 /// share.
 struct SubsampleOptions {
   config::Node train, valid, test;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("train", train, "images to train with: a number, or a share such as 0.1; null: all");
     v("valid", valid, "of valid");
     v("test", test, "of test");
@@ -65,8 +64,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     SubsampleOptions subsample;
     bool refresh_subsample = false, just_inference = false, allow_shared = false;
     int64_t seed = 42;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("path",
         path,
         "folder with train.csv, valid.csv, test.csv, predict.csv, or one .csv or .tsv file");

@@ -27,8 +27,7 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
     std::optional<std::string> base_dir;
     std::optional<int64_t> fold;
     double valid_fraction = 0.2;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("path", path, "the .json file, or the folder with dataset.json");
       v("columns", columns, "our keys of its `image` and `label`");
       v("base_dir", base_dir, "folder that paths start from; null: that of the .json file");

@@ -39,8 +39,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     std::vector<std::string> regex, startswith, endswith, contains, excludes;
     bool recursive = false;
     double valid_fraction = 0.2;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("path",
         path,
         "folder with one folder of images per column, or with train/, valid/, test/ that have "

@@ -14,8 +14,7 @@ namespace cytra::data {
 struct FoldOptions {
   std::optional<int64_t> folds;
   int64_t fold = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("folds",
       folds,
       "cross-validation: the images of train and valid together, in so many parts; null: none",

@@ -35,8 +35,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
     std::vector<std::string> columns{"image", "label"};
     int64_t fold = 0;
     std::optional<std::string> splits_file;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("path", path, "folder with dataset.json, imagesTr and labelsTr");
       v("columns", columns, "keys of the image and the label");
       v("fold", fold, "which part is for validation", 0, 1e6);

@@ -28,10 +28,9 @@ std::vector<std::string> shared_by_most(const std::vector<ImageFolder>& folders)
 }
 
 /// The one name that is asked for, or that is of a kind; "" for none or several.
-template <class IsOfKind>
 std::string one_of_kind(std::vector<std::string> names,
                         const std::string& wanted,
-                        const IsOfKind& is_of_kind) {
+                        const auto& is_of_kind) {
   if (std::ranges::count(names, wanted) > 0) return wanted;
   std::erase_if(names, std::not_fn(is_of_kind));
   return names.size() == 1 ? names[0] : "";

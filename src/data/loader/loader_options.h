@@ -12,8 +12,7 @@ namespace cytra::data {
 /// The lists of transforms, by split.
 struct SplitTransforms {
   config::Node train, valid, test, predict, batch;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     const config::Part transforms = config::list_of<Transform>();
     v("train", train, "transforms of training images, in order", transforms);
     v("valid", valid, "transforms of validation images; null: none", transforms);
@@ -39,8 +38,7 @@ struct LoaderOptions {
   std::optional<std::string> cache_dir, axes;
   std::string cache_compression = "none";
   SplitTransforms transforms;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("axes",
       axes,
       "the files' axes where they don't say or are wrong, the slowest first: TYX, ZCYX, ...; of "
@@ -96,8 +94,7 @@ struct LoaderOptions {
   int64_t workers(int64_t processes = 1) const;
 
  private:
-  template <class V>
-  void visit_weights(V& v) {
+  void visit_weights(auto& v) {
     v("num_samples",
       num_samples,
       "images drawn per epoch when they have weights; null: as many as there are",
@@ -105,8 +102,7 @@ struct LoaderOptions {
       1e12);
     v("replacement", replacement, "weighted drawing may take an image again");
   }
-  template <class V>
-  void visit_cache(V& v) {
+  void visit_cache(auto& v) {
     v("ram_cache_gb", ram_cache_gb, "GB of images kept in memory between epochs", 0, 1e6);
     v("cache_dir",
       cache_dir,
@@ -118,8 +114,7 @@ struct LoaderOptions {
       {"none", "zstd"});
   }
   /// Visits options that torch's DataLoader, MONAI's data sets and CytoDL take.
-  template <class V>
-  void visit_unused(V& v) {
+  void visit_unused(auto& v) {
     using config::Unused;
     v("persistent_workers", Unused{{"true"}}, "workers always live as long as the training");
     v("shuffle", Unused{{"true"}}, "training images are shuffled, others never");

@@ -10,8 +10,7 @@
 namespace cytra::data {
 
 /// Applies change(part, number) to each channel when channel_wise, else to the whole image.
-template <class Change>
-at::Tensor by_numbered_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
+at::Tensor by_numbered_channel(const at::Tensor& image, bool channel_wise, const auto& change) {
   if (!channel_wise) return change(image, std::size_t{0});
   std::vector<at::Tensor> parts;
   for (const at::Tensor& part : image.unbind(0)) parts.push_back(change(part, parts.size()));
@@ -19,17 +18,15 @@ at::Tensor by_numbered_channel(const at::Tensor& image, bool channel_wise, const
 }
 
 /// Applies change(part) to each channel when channel_wise, else to the whole image.
-template <class Change>
-at::Tensor by_channel(const at::Tensor& image, bool channel_wise, const Change& change) {
+at::Tensor by_channel(const at::Tensor& image, bool channel_wise, const auto& change) {
   return by_numbered_channel(
       image, channel_wise, [&](const at::Tensor& part, std::size_t) { return change(part); });
 }
 
 /// Applies change(part, number) with one number for the image, or one for each channel.
-template <class Change>
 at::Tensor by_channel(const at::Tensor& image,
                       const std::vector<double>& numbers,
-                      const Change& change) {
+                      const auto& change) {
   if (numbers.size() == 1) return change(image, numbers[0]);
   if (static_cast<int64_t>(numbers.size()) != image.size(0)) {
     throw DataError(std::to_string(image.size(0)) + " channels, expected " +

@@ -23,14 +23,12 @@ namespace cytra::data {
 struct KeyOptions {
   std::vector<std::string> keys;
   bool allow_missing_keys = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("keys", keys, "samples' keys to transform", config::required);
     v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
   }
   /// Visits MONAI's option dtype, where its class has one.
-  template <class V>
-  static void visit_dtype(V& v) {
+  static void visit_dtype(auto& v) {
     v("dtype",
       config::Unused{{"float32", "np.float32", "numpy.float32", "torch.float32"}},
       "samples are float32");
@@ -39,8 +37,7 @@ struct KeyOptions {
     return allow_missing_keys && !sample.has(key);
   }
   /// Applies image = change(image) to each key; a DataError gets the sample and the key in front.
-  template <class Change>
-  void for_each(Sample& sample, const Change& change) const {
+  void for_each(Sample& sample, const auto& change) const {
     for (const std::string& key : keys) {
       if (skips(sample, key)) continue;
       at::Tensor& stored = sample.stored(key);
@@ -56,8 +53,7 @@ struct KeyOptions {
 
 struct RandKeyOptions : KeyOptions {
   double prob = 0.1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("prob", prob, "probability that it is done", 0, 1);
   }

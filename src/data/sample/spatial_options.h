@@ -11,8 +11,7 @@
 namespace cytra::data::spatial {
 
 struct KeyOptions : data::KeyOptions {
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     data::KeyOptions::visit(v);
     v("lazy", config::Unused{{"false", "null"}}, "each transform resamples by itself");
   }
@@ -25,21 +24,16 @@ struct KeyOptions : data::KeyOptions {
   }
   /// Applies image = change(image, position of the key, its geometry) to each key; a DataError
   /// gets the sample's name and the key in front.
-  template <class Change>
-  void for_each(Sample& sample, const Change& change) const {
-    each(sample, &Sample::at, change);
-  }
+  void for_each(Sample& sample, const auto& change) const { each(sample, &Sample::at, change); }
   /// Applies a change that only moves voxels, in the type on file.
-  template <class Change>
-  void move_each(Sample& sample, const Change& change) const {
+  void move_each(Sample& sample, const auto& change) const {
     each(sample, &Sample::stored, change);
   }
 
  private:
-  template <class Change>
   void each(Sample& sample,
             at::Tensor& (Sample::*get)(const std::string&),
-            const Change& change) const {
+            const auto& change) const {
     for (std::size_t k = 0; k < keys.size(); ++k) {
       if (skips(sample, keys[k])) continue;
       at::Tensor& image = (sample.*get)(keys[k]);

@@ -38,10 +38,7 @@ class TargetCheck {
   }
 
  private:
-  template <class Test>
-  bool all(const Test& test) const {
-    return !facts_.empty() && std::ranges::all_of(facts_, test);
-  }
+  bool all(const auto& test) const { return !facts_.empty() && std::ranges::all_of(facts_, test); }
 
   void say(const std::string& text, bool ends_training = false) {
     lines_.push_back(

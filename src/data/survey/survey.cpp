@@ -52,8 +52,7 @@ const char* dtype_name(at::ScalarType type) {
 }
 
 /// Computes min, max, mean and the histogram of an image's values.
-template <class T>
-void scan(const T* values, int64_t count, ImageFacts& facts, std::vector<uint64_t>& counts) {
+void scan(const auto* values, int64_t count, ImageFacts& facts, std::vector<uint64_t>& counts) {
   float low = static_cast<float>(values[0]), high = low;
   double sum = 0;
   bool is_whole = true;

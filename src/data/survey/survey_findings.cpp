@@ -137,8 +137,7 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
 }
 
 /// Calls look(split, image, number) for the images of a key that could be read.
-template <class Look>
-void for_images(const Survey& survey, const std::string& key, const Look& look) {
+void for_images(const Survey& survey, const std::string& key, const auto& look) {
   for (const SplitFacts& split : survey.splits) {
     const auto facts = split.keys.find(key);
     if (facts == split.keys.end()) continue;
@@ -148,8 +147,7 @@ void for_images(const Survey& survey, const std::string& key, const Look& look) 
 }
 
 /// The text that most images of a key have; "" where all have the same.
-template <class Text>
-std::string most_common(const Survey& survey, const std::string& key, const Text& text) {
+std::string most_common(const Survey& survey, const std::string& key, const auto& text) {
   std::map<std::string, std::size_t> counts;
   for_images(survey, key, [&](const SplitFacts&, const ImageFacts& image, std::size_t) {
     ++counts[text(image)];
@@ -161,10 +159,9 @@ std::string most_common(const Survey& survey, const std::string& key, const Text
 }
 
 /// Finds images of a key whose `text` differs from that of most; `advice` ends each line.
-template <class Text>
 void find_odd(const Survey& survey,
               const std::string& key,
-              const Text& text,
+              const auto& text,
               const char* what,
               std::vector<std::string>& into,
               const std::string& advice = "") {
@@ -185,8 +182,7 @@ void find_odd(const Survey& survey,
 }
 
 /// Whether each folder, and each word of a table, keeps half of its images without the odd ones.
-template <class IsOdd>
-bool keeps_groups(const Survey& survey, const std::string& key, const IsOdd& is_odd) {
+bool keeps_groups(const Survey& survey, const std::string& key, const auto& is_odd) {
   std::map<std::string, std::pair<std::size_t, std::size_t>> counts;  // odd, all
   for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t i) {
     for (const std::string& group : split.groups.at(i)) {

@@ -16,8 +16,7 @@ constexpr int64_t kValuesAtOnce = int64_t{1}
                                   << 24;  // values as float32, whatever the size of an image
 
 /// Calls `look` for all of `values` (rows, columns), some rows at a time.
-template <class Look>
-void by_rows(const at::Tensor& values, const Look& look) {
+void by_rows(const at::Tensor& values, const auto& look) {
   const int64_t some = std::max<int64_t>(1, kValuesAtOnce / std::max<int64_t>(1, values.size(1)));
   for (int64_t row = 0; row < values.size(0); row += some)
     look(values.slice(0, row, row + some).to(at::kFloat).contiguous());
@@ -83,8 +82,7 @@ int64_t count_regions(const at::Tensor& target) {
 }
 
 /// The mean over all values, by sums of some rows in double.
-template <class Term>
-double mean_of(const at::Tensor& a, const at::Tensor& b, const Term& term) {
+double mean_of(const at::Tensor& a, const at::Tensor& b, const auto& term) {
   double sum = 0;
   const int64_t some = std::max<int64_t>(1, kValuesAtOnce / std::max<int64_t>(1, a.size(1)));
   for (int64_t row = 0; row < a.size(0); row += some) {

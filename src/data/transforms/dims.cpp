@@ -33,8 +33,7 @@ struct SplitDimd : KeyOptions {
   std::vector<std::string> output_postfixes;
   int64_t dim = 0;
   bool keepdim = true, list_output = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("output_postfixes", output_postfixes, "parts are KEY_POSTFIX; null: KEY_0, KEY_1, ...");
     v("dim", dim, "to split; 0: channels", -4, 3);
@@ -100,8 +99,7 @@ CYTRA_REGISTER(Transform, PerSample<SplitDimd>, "SplitDimd");
 
 struct SqueezeDimd : KeyOptions {
   std::optional<int64_t> dim = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("dim", dim, "of size 1, to leave out; null: all of size 1", -4, 3);
     v("update_meta", config::Unused{}, "each image keeps its own geometry");
@@ -119,8 +117,7 @@ CYTRA_REGISTER(Transform, PerKey<SqueezeDimd>, "SqueezeDimd");
 
 struct RepeatChanneld : KeyOptions {
   int64_t repeats = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("repeats", repeats, "times each channel comes, one after the other", config::required);
   }

@@ -8,8 +8,7 @@ namespace {
 
 struct EnsembleOptions : KeyOptions {
   std::string output_key;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("output_key", output_key, "key of the result", config::required);
   }
@@ -38,8 +37,7 @@ struct EnsembleOptions : KeyOptions {
 
 struct MeanEnsembled : EnsembleOptions {
   std::vector<std::vector<double>> weights;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     EnsembleOptions::visit(v);
     v("weights",
       weights,
@@ -80,8 +78,7 @@ CYTRA_REGISTER(Transform, PerSample<MeanEnsembled>, "MeanEnsembled");
 
 struct VoteEnsembled : EnsembleOptions {
   std::optional<int64_t> num_classes;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     EnsembleOptions::visit(v);
     v("num_classes",
       num_classes,

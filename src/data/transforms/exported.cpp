@@ -10,8 +10,7 @@ namespace {
 
 struct ExportedTransformd : KeyOptions {
   std::string file;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("file",
       file,

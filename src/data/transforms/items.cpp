@@ -14,8 +14,7 @@ namespace cytra::data {
 namespace {
 
 /// Removes the entries whose key passes the test.
-template <class Test>
-void erase_keys(Sample& sample, const Test& test) {
+void erase_keys(Sample& sample, const auto& test) {
   const auto erase = [&](auto& entries) {
     for (auto entry = entries.begin(); entry != entries.end();)
       entry = test(entry->first) ? entries.erase(entry) : std::next(entry);
@@ -45,8 +44,7 @@ CYTRA_REGISTER(Transform, PerSample<SelectItemsd>, "SelectItemsd");
 struct DeleteItemsd {
   std::vector<std::string> keys;
   std::vector<bool> use_re{false};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("keys", keys, "keys to remove, or regular expressions", config::required);
     v("use_re", use_re, "keys are expressions to search in the names; one, or one for each");
     v("sep", config::Unused{}, "samples have no entries inside entries");
@@ -82,8 +80,7 @@ CYTRA_REGISTER(Transform, PerSample<DeleteItemsd>, "DeleteItemsd");
 /// Removes entries without a value. Where it is the first transform, DataframeDatamodule accepts
 /// rows with empty cells.
 struct RemoveNaNKeysd {
-  template <class V>
-  void visit(V&) {}
+  void visit(auto&) {}
   void operator()(Sample& sample) const {
     for (auto cell = sample.columns.begin(); cell != sample.columns.end();)
       cell = is_empty_cell(cell->second) ? sample.columns.erase(cell) : std::next(cell);
@@ -94,8 +91,7 @@ CYTRA_REGISTER(Transform, PerSample<RemoveNaNKeysd>, "RemoveNaNKeysd");
 struct CopyItemsd : KeyOptions {
   int64_t times = 1;
   std::vector<std::string> names;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("times", times, "copies of each", 1, 1e6);
     v("names", names, "of the copies: the first of each key, then the second; null: KEY_0, ...");
@@ -135,8 +131,7 @@ CYTRA_REGISTER(Transform, PerSample<CopyItemsd>, "CopyItemsd");
 struct ConcatItemsd : KeyOptions {
   std::string name;
   int64_t dim = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("name", name, "key of the result", config::required);
     v("dim", dim, "along which they are joined; 0: channels", -4, 3);

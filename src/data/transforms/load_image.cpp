@@ -26,8 +26,7 @@ struct ReaderOptions {
   std::string dimension_order_out;
   std::vector<int64_t> channel;
   std::optional<int64_t> timepoint, z;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("dimension_order_out",
       dimension_order_out,
       "axes of the image",
@@ -50,8 +49,7 @@ struct LoadOptions {
   std::optional<int64_t> scene, resolution, timepoint;
   std::optional<std::string> axes;
   config::Node reader, annotations, class_names;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("keys", keys, "samples' keys to load", config::required);
     v("spatial_dims", spatial_dims, "2: planes (C,H,W); 3: stacks (C,D,H,W)", 2, 3);
     v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
@@ -320,10 +318,9 @@ class LoadImaged final : public Transform {
   }
 
   /// Reads channels, which are numbered over all files.
-  template <class Read>
   at::Tensor load_files(const Source& source,
                         io::Selection& selection,
-                        const Read& read,
+                        const auto& read,
                         std::vector<at::Tensor>& parts) const {
     const std::vector<int64_t> channels = std::move(selection.channels);
     selection.channels.clear();

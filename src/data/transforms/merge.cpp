@@ -8,8 +8,7 @@ namespace {
 struct Merged {
   std::vector<std::string> image_keys;
   std::string mask_key, base_image_key, output_name;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("mask_key",
       mask_key,
       "mask, 1 where the base image is taken; none: all of the base image",

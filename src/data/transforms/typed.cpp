@@ -15,8 +15,7 @@ struct Identity : KeyOptions {
 
 struct Typed : Identity {
   std::vector<std::string> dtype;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("dtype", dtype, "float32 or null, one or one for each key");
   }
@@ -34,8 +33,7 @@ CYTRA_REGISTER(Transform, PerKey<Typed>, "CastToTyped");
 
 struct ToTensord : Typed {
   std::string device = "cpu";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     Typed::visit(v);
     v("device", device, "transforms run on the CPU", {"cpu"});
     v("wrap_sequence", config::Unused{}, "samples have no sequences");
@@ -46,8 +44,7 @@ CYTRA_REGISTER(Transform, PerKey<ToTensord>, "ToTensord");
 
 struct EnsureTyped : ToTensord {
   std::string data_type = "tensor";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ToTensord::visit(v);
     v("data_type", data_type, "samples are tensors", {"tensor"});
   }
@@ -56,8 +53,7 @@ CYTRA_REGISTER(Transform, PerKey<EnsureTyped>, "EnsureTyped");
 
 struct ToDeviced : Identity {
   std::string device = "cpu";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("device", device, "the trainer moves batches to the model's device", {"cpu"});
     v("non_blocking", config::Unused{}, "nothing is moved");
@@ -66,8 +62,7 @@ struct ToDeviced : Identity {
 CYTRA_REGISTER(Transform, PerKey<ToDeviced>, "ToDeviced");
 
 struct MetaTensord : Identity {
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("data_type", config::Unused{}, "each image keeps its own geometry");
   }
@@ -78,8 +73,7 @@ CYTRA_REGISTER(Transform, PerKey<Identity>, "Identityd");
 
 struct EnsureChannelFirstd : KeyOptions {
   static constexpr bool kIsPointwise = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("lazy", config::Unused{{"false", "null"}}, "each transform resamples by itself");
     v("channel_dim", config::Unused{{"0", "no_channel"}}, "images have their channels first");

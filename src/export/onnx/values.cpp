@@ -39,8 +39,7 @@ constexpr std::pair<const char*, const char*> kArithmetic[] = {{"add", "Add"},
                                                                {"maximum", "Max"},
                                                                {"minimum", "Min"}};
 
-template <class Types>
-std::string type_in(const Types& types, const std::string& name) {
+std::string type_in(const auto& types, const std::string& name) {
   return std::find_if(
              std::begin(types), std::end(types), [&](const auto& one) { return one.first == name; })
       ->second;

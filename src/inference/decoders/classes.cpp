@@ -11,8 +11,7 @@ class ClassDecoder final : public Decoder {
   struct Options {
     int64_t num_classes = 1;
     bool multilabel = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("num_classes", num_classes, "1: a mask; K: classes 0 (background) to K - 1", 1, 65536);
       v("multilabel", multilabel, "the classes are masks that may overlap, a channel each");
     }

@@ -19,8 +19,7 @@ class InstanceDecoder final : public Decoder {
     std::string method = "flows";
     ops::FlowsToLabels flows;
     ops::StarsToLabels stars;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("method", method, "what the channels are", {"flows", "stars"});
       v("flows", flows, "how flows become labels");
       v("stars", stars, "how distances along rays become labels");

@@ -13,8 +13,7 @@ class RegressionDecoder final : public Decoder {
  public:
   struct Options {
     std::vector<double> mean, std;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("mean",
         mean,
         "mean of the training's targets, per channel: what the model's 0 means; []: 0");

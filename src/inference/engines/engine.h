@@ -47,8 +47,7 @@ struct EngineOptions {
   std::string precision = "32-true";  // trainer.precision
   bool compile_model = false;         // model.*
   std::string compile_mode = "default";
-  template <class V>
-  void visit_performance(V& v) {
+  void visit_performance(auto& v) {
     v("backend",
       backend,
       "what runs the model: eager (PyTorch's operations), torchscript, cudagraph, openvino; auto "
@@ -66,8 +65,7 @@ struct EngineOptions {
       "of traced engines on a GPU, as torch.jit.set_fusion_strategy: for how many shapes fused "
       "kernels are made, [[STATIC, 2], [DYNAMIC, 10]]; null: torch's");
   }
-  template <class V>
-  void visit_model(V& v) {
+  void visit_model(auto& v) {
     v("compile_model", compile_model, "on a GPU: prepare the model once, by compile_mode");
     v("compile_mode",
       compile_mode,

@@ -21,8 +21,7 @@ namespace cytra::inference {
 struct CheckpointOptions {
   std::vector<std::string> ckpt_path;
   std::optional<std::string> config;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("ckpt_path",
       ckpt_path,
       "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2, ONNX, OpenVINO's "

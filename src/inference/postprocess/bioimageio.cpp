@@ -10,8 +10,7 @@ class BioimageioProcessing final : public Postprocess {
  public:
   struct Options {
     config::Node operations;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("operations", operations, "postprocessing of bioimage.io's model description 0.5");
     }
   };

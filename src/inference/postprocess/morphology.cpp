@@ -13,8 +13,7 @@ namespace {
 struct Morphology {
   std::string operation = "opening", footprint = "ball";
   int64_t radius = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("operation", operation, "the operation", {"dilation", "erosion", "opening", "closing"});
     v("radius", radius, "voxels", 1, 1e4);
     v("footprint", footprint, "ball: a disc or ball, box: a square or cube", {"ball", "box"});

@@ -56,8 +56,7 @@ CYTRA_REGISTER(Postprocess, Step<AsDiscrete>, "AsDiscrete");
 
 struct ConnectedComponents {
   std::optional<int64_t> connectivity;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
   }
   static constexpr bool kWorksByObjects = true;
@@ -73,8 +72,7 @@ CYTRA_REGISTER(Postprocess, Step<ConnectedComponents>, "ConnectedComponents");
 
 struct DistanceTransformEDT {
   std::vector<double> sampling;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("sampling",
       sampling,
       "distance between voxels, one number or one per dimension; null: 1",

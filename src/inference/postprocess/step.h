@@ -25,8 +25,7 @@ inline void expect_scores(const Result& result) {
 }
 
 /// Applies change([Z,]Y,X) to each channel by itself.
-template <class Change>
-void for_channels(Result& result, const Change& change) {
+void for_channels(Result& result, const auto& change) {
   std::vector<at::Tensor> channels;
   for (const at::Tensor& channel : result.values.unbind(0)) channels.push_back(change(channel));
   result.values = at::stack(channels);

@@ -9,8 +9,7 @@ namespace {
 struct Threshold {
   std::optional<double> threshold;
   std::string method = "fixed";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     std::vector<std::string> methods = threshold_methods();
     methods.insert(methods.begin(), "fixed");
     v("threshold", threshold, "values above become 1, others 0; for method=fixed");

@@ -52,15 +52,13 @@ Bins sums_from_end(Bins values) {
   std::partial_sum(values.rbegin(), values.rend(), values.rbegin());
   return values;
 }
-template <class Of>
-Bins each(const Of& of) {
+Bins each(const auto& of) {
   Bins result;
   for (std::size_t i = 0; i < kBins; ++i) result[i] = of(i);
   return result;
 }
 /// The index of the first largest of `count` values of of().
-template <class Of>
-std::size_t first_largest(std::size_t count, const Of& of) {
+std::size_t first_largest(std::size_t count, const auto& of) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < count; ++i) {
     if (of(i) > of(best)) best = i;

@@ -14,8 +14,7 @@ struct Watershed {
   int64_t min_distance = 5;
   std::optional<int64_t> connectivity = 1;
   std::vector<double> sampling;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("min_distance",
       min_distance,
       "smallest distance between centres in voxels, along at least one axis",

@@ -15,8 +15,7 @@ struct TtaOptions {
   std::vector<double> scales{1};
   std::string average = "logits";
   int64_t dropout_samples = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("mirror_axes",
       mirror_axes,
       "spatial axes that windows are mirrored along, 0 the first, -1 the last, in all combinations "

@@ -15,8 +15,7 @@ namespace cytra::inference {
 /// The section `performance`, with the engine of the model.
 struct ModelPerformanceOptions : device::PerformanceOptions {
   EngineOptions engine;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     PerformanceOptions::visit(v);
     engine.visit_performance(v);
   }
@@ -27,8 +26,7 @@ struct ModelPreparationOptions {
   EngineOptions engine;
   std::optional<int64_t> spatial_dims;
   std::optional<bool> channels_last;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("spatial_dims", spatial_dims, "null: the checkpoint's; another number is an error", 2, 3);
     v("channels_last", channels_last, "memory format; null: as the checkpoint says");
     engine.visit_model(v);
@@ -42,8 +40,7 @@ struct ModelConfig {
   TtaOptions tta;
   ModelPerformanceOptions performance;
   ModelPreparationOptions model;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("checkpoint", checkpoint, "the trained model");
     v("inference_args",
       inference_args,

@@ -29,8 +29,7 @@ struct SlidingWindowOptions {
   bool progress = false;
   Tensor roi_weight_map;  // C++ only: weights of a window, >= 0, in place of `mode`; shape: roi
   bool channels_last = false;  // C++ only: layout of the windows
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     std::vector<std::optional<int64_t>> sides(roi_size.begin(), roi_size.end());
     v("roi_size",
       sides,
@@ -40,8 +39,7 @@ struct SlidingWindowOptions {
     for (const std::optional<int64_t>& side : sides) roi_size.push_back(side.value_or(0));
     visit_others(v);
   }
-  template <class V>
-  void visit_others(V& v) {  // all but roi_size
+  void visit_others(auto& v) {  // all but roi_size
     v("sw_batch_size", sw_batch_size, "windows per forward pass", 1, 1e6);
     v("overlap",
       overlap,
@@ -82,8 +80,7 @@ struct SlidingWindowOptions {
 /// `inference_args` of predict: changes to the checkpoint's options of windows.
 struct WindowChanges : SlidingWindowOptions {
   config::Node given_roi;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("roi_size",
       given_roi,
       "AUTO: twice the training patch where memory allows, no larger than the image; else voxels "

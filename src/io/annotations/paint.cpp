@@ -47,8 +47,7 @@ class Painter {
 
  private:
   /// Calls run(z, first, count) for pixels of a plane, row by row.
-  template <class Run>
-  void for_runs(const Annotation& object, const Run& run) {
+  void for_runs(const Annotation& object, const auto& run) {
     const int64_t from = object.plane < 0 ? 0 : object.plane,
                   to = object.plane < 0 ? image_.depth : from + 1;
     const auto in_planes = [&](int64_t first, int64_t count) {

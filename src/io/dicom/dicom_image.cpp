@@ -12,9 +12,8 @@ namespace {
 
 constexpr std::size_t kIdleFiles = 4;
 
-template <class From>
 void scale_as(
-    Dtype dtype, const Scale& scale, const From* from, int64_t count, unsigned char* into) {
+    Dtype dtype, const Scale& scale, const auto* from, int64_t count, unsigned char* into) {
   const auto put = [&](auto example) {
     using To = decltype(example);
     for (int64_t i = 0; i < count; ++i, into += sizeof(To)) {

@@ -43,8 +43,7 @@ class HeaderFields {
   std::size_t place_ = 0;
 };
 
-template <class T>
-void put_field(std::string& head, std::size_t at, T value) {
+void put_field(std::string& head, std::size_t at, auto value) {
   std::memcpy(head.data() + at, &value, sizeof value);
 }
 template <class T, class From>

@@ -32,8 +32,7 @@ RleBounds rle_bounds(const unsigned char* mask, int64_t height, int64_t width) {
 }
 
 /// Calls span(first, count) for each run of pixels inside, numbered column by column.
-template <class Span>
-void for_spans(const CocoRle& rle, Span span) {
+void for_spans(const CocoRle& rle, auto span) {
   int64_t pixel = 0;
   for (std::size_t i = 0; i < rle.counts.size(); ++i) {
     if (i % 2 == 1 && rle.counts[i] > 0) span(pixel, int64_t{rle.counts[i]});

@@ -28,8 +28,7 @@ T load(const unsigned char* from) {
 }
 
 /// Calls action(T{}, is_swapped as a constant) for the type that is stored.
-template <class Action>
-void with_order(const StoredType& type, const Action& action) {
+void with_order(const StoredType& type, const auto& action) {
   with_type(type, [&](auto value) {
     if (type.is_swapped && sizeof value > 1) return action(value, std::true_type{});
     action(value, std::false_type{});

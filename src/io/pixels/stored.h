@@ -28,8 +28,7 @@ struct Scale {
 std::optional<Dtype> dtype_of(const StoredType& type);
 
 /// Calls action with a value of the type.
-template <class Action>
-auto with_type(Dtype dtype, const Action& action) {
+auto with_type(Dtype dtype, const auto& action) {
   switch (dtype) {
     case Dtype::u8:
       return action(uint8_t{});
@@ -51,8 +50,7 @@ auto with_type(Dtype dtype, const Action& action) {
   throw std::logic_error("unknown sample type");
 }
 /// Calls action with a value of the type that dtype_of() knows.
-template <class Action>
-auto with_type(const StoredType& type, const Action& action) {
+auto with_type(const StoredType& type, const auto& action) {
   if (type.kind == 'f' && type.bits == 16) return action(Half{});
   if (type.kind == 'u' && type.bits == 64) return action(uint64_t{});
   if (type.kind == 'i' && type.bits == 64) return action(int64_t{});

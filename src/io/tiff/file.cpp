@@ -87,8 +87,7 @@ TiffFile::TiffFile(const std::string& path) : path_(path), file_(path) {
 }
 
 /// The first idle handle that fits; null for none.
-template <class Fits>
-std::unique_ptr<TiffFile::Handle> TiffFile::take_idle(const Fits& fits) const {
+std::unique_ptr<TiffFile::Handle> TiffFile::take_idle(const auto& fits) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = std::ranges::find_if(idle_, [&](const auto& handle) { return fits(*handle); });
   if (found == idle_.end()) return nullptr;

@@ -93,8 +93,7 @@ class TiffFile {
 
  private:
   TiffPage describe(std::size_t number, Handle& handle) const;
-  template <class Fits>
-  std::unique_ptr<Handle> take_idle(const Fits& fits) const;
+  std::unique_ptr<Handle> take_idle(const auto& fits) const;
   std::unique_ptr<Handle> open_handle(const unsigned char* mapped) const;
   void check_directory_end(const TiffPage& page, const Handle& handle) const;
 

@@ -13,8 +13,7 @@ namespace cytra::io {
 namespace {
 
 /// Calls `action` with the archive's files by name. Throws: DataError.
-template <class Action>
-auto with_files(const std::string& path, const Action& action) {
+auto with_files(const std::string& path, const auto& action) {
   InputFile file(path);
   file.map();
   return file.read_mapped([&](const unsigned char* first) {

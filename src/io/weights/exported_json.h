@@ -42,8 +42,7 @@ std::map<std::string, std::string> add_exported_calls(const nlohmann::json& node
 ExportedGraph exported_graph_of(const nlohmann::json& json);
 
 /// Calls `action`, and tells which part of the archive an error is about.
-template <class Action>
-auto in_part(const std::string& path, const std::string& part, const Action& action) {
+auto in_part(const std::string& path, const std::string& part, const auto& action) {
   try {
     return action();
   } catch (const nlohmann::json::exception& error) {

@@ -48,12 +48,11 @@ inline std::vector<Box> clip(const std::vector<Box>& boxes,
 }
 
 /// Calls action(position, parts of boxes) for every chunk that boxes touch.
-template <class Action>
 void for_each_chunk(std::size_t rank,
                     const Extent& chunk,
                     const std::vector<Box>& boxes,
                     const Extent& strides,
-                    const Action& action) {
+                    const auto& action) {
   if (boxes.empty()) return;
   const Grid grid(rank, chunk, boxes);
   Extent position = grid.first;
@@ -78,11 +77,10 @@ inline std::size_t number_of(const Extent& position, const Extent& counts, std::
 }
 
 /// Calls action(place, size) for the parts of a box on a grid that begins at 0.
-template <class Action>
 void for_each_step(const std::array<int64_t, 4>& begin,
                    const std::array<int64_t, 4>& end,
                    const std::array<int64_t, 4>& step,
-                   const Action& action) {
+                   const auto& action) {
   std::array<int64_t, 4> at = begin, size{};
   for (;;) {
     for (std::size_t i = 0; i < 4; ++i)

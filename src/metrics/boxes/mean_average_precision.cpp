@@ -74,8 +74,7 @@ class MeanAveragePrecision final : public Metric {
  public:
   struct Options {
     int64_t max_detections = 100;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("max_detections",
         max_detections,
         "boxes of each class and image that count, the best first",

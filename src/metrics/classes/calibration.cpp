@@ -19,8 +19,7 @@ class CalibrationError final : public SumsMetric {
     int64_t n_bins = 15;
     std::string norm = "l1";
     std::optional<bool> multilabel;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("n_bins", n_bins, "ranges of equal width that probabilities fall into", 1, 10000);
       v("norm",
         norm,

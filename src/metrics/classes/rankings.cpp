@@ -22,8 +22,7 @@ struct Ranked {
 
 /// Calls `step(right, wrong)` for each probability, the largest first, with the images of this
 /// probability that are of the class, and that are not.
-template <class Step>
-void for_each_threshold(const std::vector<Ranked>& sorted, const Step& step) {
+void for_each_threshold(const std::vector<Ranked>& sorted, const auto& step) {
   for (std::size_t i = 0; i < sorted.size();) {
     double right = 0, wrong = 0;
     const double probability = sorted[i].probability;  // finite
@@ -66,8 +65,7 @@ class RankingMetric final : public Metric {
 
  public:
   struct Options {
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("average", config::Unused{{"macro"}}, "the mean and each class's are given");
       v("thresholds", config::Unused{{"null"}}, "every probability is one");
     }

@@ -24,8 +24,7 @@ class ClassRates final : public MaskMetric {
   struct Options {
     std::string average = "macro";
     std::optional<bool> multilabel;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("average",
         average,
         "macro: the mean of the classes' values, which of the accuracy is the balanced one; micro: "

@@ -16,8 +16,7 @@ class TemperatureScaling final : public SumsMetric {
  public:
   struct Options {
     std::optional<bool> multilabel;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("multilabel", multilabel, "labels do not exclude each other; null: as the task says");
     }
   };

@@ -79,8 +79,7 @@ class ConfusionRates final : public MaskMetric {
  public:
   struct Options : MaskOptions {
     std::vector<std::string> metric_name{"hit_rate"};
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       MaskOptions::visit(v);
       v("metric_name", metric_name, "sensitivity, specificity, precision, f1_score, accuracy ...");
       v("compute_sample", config::Unused{{"false"}}, "voxels of all images count together");
@@ -135,8 +134,7 @@ class ConfusionMatrix final : public MaskMetric {
  public:
   struct Options {
     std::string normalize = "none";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("normalize",
         normalize,
         "shares of the true class, of the predicted one, of all voxels; none: numbers of voxels",

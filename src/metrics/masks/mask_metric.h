@@ -10,8 +10,7 @@ namespace cytra::metrics {
 /// Keys that every metric of masks takes.
 struct MaskOptions {
   std::optional<bool> include_background;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("include_background",
       include_background,
       "count channel 0 of several; null: as the task's classes need it, without a task as MONAI");

@@ -10,8 +10,7 @@ namespace {
 
 struct OverlapOptions : MaskOptions {
   bool ignore_empty = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     MaskOptions::visit(v);
     v("ignore_empty",
       ignore_empty,

@@ -57,8 +57,7 @@ std::vector<double> sampling_of(const std::vector<std::vector<double>>& spacing_
 
 struct SurfaceOptions : MaskOptions {
   std::string distance_metric = "euclidean";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     MaskOptions::visit(v);
     v("distance_metric",
       distance_metric,
@@ -119,8 +118,7 @@ class HausdorffMetric final : public SurfaceMetric {
   struct Options : SurfaceOptions {
     std::optional<double> percentile;
     bool directed = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       SurfaceOptions::visit(v);
       v("percentile", percentile, "percentile of the distances; null: 100, the largest", 0, 100);
       v("directed", directed, "from the prediction to the truth alone");
@@ -157,8 +155,7 @@ class SurfaceDistanceMetric final : public SurfaceMetric {
  public:
   struct Options : SurfaceOptions {
     bool symmetric = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       SurfaceOptions::visit(v);
       v("symmetric", symmetric, "the distances from both surfaces, as assd; false: from one, asd");
     }
@@ -182,8 +179,7 @@ class SurfaceDiceMetric final : public SurfaceMetric {
  public:
   struct Options : SurfaceOptions {
     std::vector<double> class_thresholds;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       SurfaceOptions::visit(v);
       v("class_thresholds",
         class_thresholds,

@@ -75,8 +75,7 @@ class AveragePrecision final : public ObjectMetric {
   struct Options {
     std::vector<double> thresholds{0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95};
     bool by_image = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("thresholds", thresholds, "IoU from which on objects match", 1e-6, 1);
       v("by_image",
         by_image,
@@ -108,8 +107,7 @@ class PanopticQuality final : public ObjectMetric {
  public:
   struct Options {
     double match_iou_threshold = 0.5;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("match_iou_threshold", match_iou_threshold, "objects match above this IoU", 0, 1);
     }
   };
@@ -133,10 +131,7 @@ class ObjectF1 final : public ObjectMetric {
  public:
   struct Options {
     double threshold = 0.5;
-    template <class V>
-    void visit(V& v) {
-      v("threshold", threshold, "IoU from which on objects match", 1e-6, 1);
-    }
+    void visit(auto& v) { v("threshold", threshold, "IoU from which on objects match", 1e-6, 1); }
   };
   explicit ObjectF1(const Options& options) : ObjectMetric({options.threshold}) {}
 

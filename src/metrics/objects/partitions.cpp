@@ -79,8 +79,7 @@ class PartitionMetric : public SumsMetric {
 };
 
 struct NoOptions {
-  template <class V>
-  void visit(V& /*v*/) {}
+  void visit(auto& /*v*/) {}
 };
 
 /// Pairs of voxels that lie together in an object of both: "rand_precision", their share of those

@@ -14,8 +14,7 @@ template <Error kind>
 class ErrorMetric final : public ValueMetric {
  public:
   struct Options {
-    template <class V>
-    void visit(V&) {}
+    void visit(auto&) {}
   };
   explicit ErrorMetric(const Options& /*options*/)
       : ValueMetric(kind == Error::mse    ? "mse"
@@ -39,8 +38,7 @@ class PsnrMetric final : public ValueMetric {
  public:
   struct Options {
     std::optional<double> max_val;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("max_val", max_val, "range of the values; null: that of each true image", 1e-300, 1e300);
     }
   };

@@ -53,8 +53,7 @@ class PearsonMetric final : public SumsMetric {
  public:
   struct Options {
     bool by_image = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("by_image",
         by_image,
         "the mean of the correlations of each image and channel; false: one correlation of all "

@@ -16,8 +16,7 @@ namespace {
 class R2Metric final : public Metric {
  public:
   struct Options {
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("multioutput", config::Unused{{"uniform_average"}}, "the mean and each value's are given");
     }
   };

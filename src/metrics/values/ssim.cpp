@@ -16,8 +16,7 @@ class SsimMetric final : public ValueMetric {
   struct Options : ops::SsimOptions {
     std::optional<double> data_range = 1.0;
     std::string border = "none";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("data_range",
         data_range,
         "range of the values; null: that of each true image",

@@ -7,8 +7,7 @@ namespace cytra::nn {
 
 struct ImageModelOptions : ModelOptions {
   int64_t spatial_dims = 2, in_channels = 1, out_channels = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("spatial_dims", spatial_dims, "2 or 3", 2, 3);
     v("in_channels", in_channels, "image channels C", 1, 1e5);
     v("out_channels", out_channels, "logits K", 1, 1e5);

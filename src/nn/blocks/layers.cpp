@@ -110,8 +110,7 @@ Options layer_options(const config::Node& node,
 
 }  // namespace
 
-template <class V>
-void NormOptions::visit(V& v) {
+void NormOptions::visit(auto& v) {
   v("affine", affine, "scale and shift each channel; null: all but instance do");
   v("num_groups", num_groups, "of group", 1, 1e5);
   v("normalized_shape", normalized_shape, "of layer: the last sides", 1, 1e6);
@@ -172,8 +171,7 @@ std::pair<at::Tensor, at::Tensor> Norm::scale_and_shift() const {
   return {scale, shift};
 }
 
-template <class V>
-void ActivationOptions::visit(V& v) {
+void ActivationOptions::visit(auto& v) {
   v("negative_slope", negative_slope, "of leakyrelu");
   v("alpha", alpha, "of elu and swish");
   v("num_parameters", num_parameters, "of prelu: 1, or one for each channel", 1, 1e5);

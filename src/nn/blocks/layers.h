@@ -44,8 +44,7 @@ struct NormOptions {
   Sizes normalized_shape;      // of layer
   double eps = 1e-5, momentum = 0.1;
   bool track_running_stats = true;  // of batch; false: each batch is normalised by its own
-  template <class V>
-  void visit(V& v);
+  void visit(auto& v);
 };
 /// Throws: ConfigError that names the option and the allowed kinds.
 NormOptions norm_options(const config::Node& node);
@@ -78,8 +77,7 @@ struct ActivationOptions {
   double alpha = 1;              // of elu, swish
   int64_t num_parameters = 1;    // of prelu
   double init = 0.25;            // of prelu
-  template <class V>
-  void visit(V& v);
+  void visit(auto& v);
 };
 ActivationOptions activation_options(const config::Node& node);
 

@@ -32,8 +32,7 @@ struct MaeOptions {
   std::optional<Sizes> img_size, num_patches;
   Sizes patch_size{4}, context_pixels{0};
   int64_t input_channels = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("spatial_dims", spatial_dims, "2 or 3", 2, 3);
     v("img_size", img_size, "sides of the image, the only ones it takes; null: by num_patches");
     v("num_patches", num_patches, "patches per dimension; null: img_size / patch_size");
@@ -78,8 +77,7 @@ struct MaeDecoderOptions {
       "hidden patches; expected task=mae (experiment=im2im/mae), or for masks model=seg_vit";
   int64_t decoder_layer = 4, decoder_head = 8, decoder_dim = 192;
   bool use_crossmae = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("decoder_layer", decoder_layer, "transformer blocks of the decoder", 1, 1000);
     v("decoder_head", decoder_head, "heads of its attention; they share decoder_dim", 1, 1e4);
     v("decoder_dim", decoder_dim, "features of a token in the decoder", 1, 1e5);

@@ -10,8 +10,7 @@ struct SamDecoderOptions {
   int64_t mask_in_chans = 16, num_multimask_outputs = 3, decoder_depth = 2, decoder_num_heads = 8,
           decoder_mlp_dim = 2048, iou_head_depth = 3, iou_head_hidden_dim = 256;
   double pe_scale = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("mask_in_chans", mask_in_chans, "features for a mask as a prompt", 4, 1e4);
     v("num_multimask_outputs",
       num_multimask_outputs,

@@ -17,8 +17,7 @@ struct SamEncoderOptions {
           window_size = 14, out_chans = 256;
   double mlp_ratio = 4;
   std::vector<int64_t> global_attn_indexes{2, 5, 8, 11};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("img_size", img_size, "pixels S of the square that it takes", 8, 1e5);
     v("patch_size", patch_size, "pixels of a patch's sides, each patch a token", 1, 1024);
     v("embed_dim", embed_dim, "features of the encoder's tokens", 1, 1e5);

@@ -80,8 +80,7 @@ struct TransformerBlock : torch::nn::Module {
 };
 
 /// `count` modules named 0, 1, ... of make(i) in a module `name` of `owner`.
-template <class Make>
-auto register_list(torch::nn::Module& owner, const char* name, int64_t count, const Make& make) {
+auto register_list(torch::nn::Module& owner, const char* name, int64_t count, const auto& make) {
   const auto list = put<torch::nn::Module>(owner, name);
   std::vector<decltype(make(0))> modules;
   for (int64_t i = 0; i < count; ++i)

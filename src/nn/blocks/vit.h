@@ -10,8 +10,7 @@ struct VitOptions {
   std::string proj_type = "conv";
   double dropout_rate = 0;
   bool qkv_bias = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("spatial_dims", spatial_dims, "2 or 3", 2, 3);
     v("in_channels", in_channels, "image channels C", 1, 1e5);
     v("img_size", img_size, "sides of the image, the only ones it takes; one number or one each");

@@ -13,8 +13,7 @@ namespace cytra::nn {
 /// A result that is a head of MultiTask.
 struct ExportedHead {
   int64_t out_channels = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("out_channels", out_channels, "must be the file's", config::required);
     v("_target_", config::Unused{}, "its layers are in the file");
   }
@@ -27,8 +26,7 @@ struct ExportedOptions : ModelOptions {
   std::optional<std::vector<int64_t>> divisor;
   std::optional<int64_t> spatial_dims, in_channels, out_channels;
   config::Node heads;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("file",
       file,
       "what torch.export.save wrote (net.pt2), or a checkpoint that was trained of it",

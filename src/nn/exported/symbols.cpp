@@ -68,8 +68,7 @@ SymbolFunction binary(Whole whole, Real real) {
             return real(real_in(in.at(0)), real_in(in.at(1)));
           }};
 }
-template <class Operation>
-SymbolFunction binary(Operation operation) {
+SymbolFunction binary(auto operation) {
   return binary(operation, operation);
 }
 

@@ -8,8 +8,7 @@ namespace cytra::nn {
 /// Keys that every head takes; null: the backbone's.
 struct OutputHeadOptions {
   std::optional<int64_t> spatial_dims, in_channels, out_channels;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("spatial_dims", spatial_dims, "null: the backbone's", 2, 3);
     v("in_channels", in_channels, "features; null: the backbone's out_channels", 1, 1e5);
     v("out_channels", out_channels, "logits K; null: as many", 1, 1e5);

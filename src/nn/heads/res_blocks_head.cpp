@@ -30,8 +30,7 @@ struct ResBlocksHead final : OutputHead {
     double dropout = 0;
     bool dense = false;
     config::Node final_act;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OutputHeadOptions::visit(v);
       v("n_convs", n_convs, "residual blocks; 0: the last convolution alone", 0, 1000);
       v("dropout", dropout, "share of values dropped after each convolution in training", 0, 1);

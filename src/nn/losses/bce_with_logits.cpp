@@ -13,8 +13,7 @@ struct BCEWithLogitsLoss : ReducedOptions {
   static constexpr const char* kPurpose = kMasks.what;
   std::vector<double> weight, pos_weight;
   std::optional<bool> to_onehot_y;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("weight", weight, "weight of each channel", 0, 1e9);
     v("pos_weight", pos_weight, "weight of the voxels in each channel's mask", 0, 1e9);
     v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");

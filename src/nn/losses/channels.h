@@ -10,8 +10,7 @@ namespace cytra::nn {
 
 struct ReducedOptions : LossOptions {
   std::string reduction = "mean";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("reduction", reduction, "how all values become one", {"mean", "sum"});
     LossOptions::visit(v);
   }
@@ -29,8 +28,7 @@ struct ChannelOptions : ReducedOptions {
   static constexpr const char* kPurpose = kMasks.what;
   bool include_background = true;
   std::optional<bool> to_onehot_y, sigmoid, softmax;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("include_background", include_background, "count channel 0, too, where there are more");
     v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");
     v("sigmoid", sigmoid, "logits of a mask per channel; null: as the task says, else no");

@@ -45,8 +45,7 @@ at::Tensor soft_skeleton(at::Tensor image, int64_t iterations) {
 struct SoftclDiceLoss : ChannelOptions {
   int64_t iter_ = 3;
   double smooth_nr = 1, smooth_dr = 1, smooth = 1e-4;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ChannelOptions::visit(v);
     v("iter_", iter_, "erosions: half the width of the thickest tube", 0, 1000);
     v("smooth_nr", smooth_nr, "added to the numerators", 0, 1e9);
@@ -70,8 +69,7 @@ CYTRA_REGISTER(Loss, LossOf<SoftclDiceLoss>, "SoftclDiceLoss");
 
 struct SoftDiceclDiceLoss : SoftclDiceLoss {
   double alpha = 0.5;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     SoftclDiceLoss::visit(v);
     v("alpha", alpha, "weight of the skeletons; Dice has the rest", 0, 1);
   }

@@ -9,8 +9,7 @@ struct CrossEntropyLoss : ReducedOptions {
   std::vector<double> weight;
   std::optional<bool> multilabel;
   double label_smoothing = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("weight", weight, "weight of each class; for masks: of the voxels in them", 0, 1e9);
     v("label_smoothing", label_smoothing, "share of a target that all classes get", 0, 1);
     v("multilabel",

@@ -16,8 +16,7 @@ class DeepSupervisionLoss final : public Loss {
     config::Node loss;
     std::string weight_mode = "exp";
     std::vector<double> weights;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("loss", loss, "the loss of each output", config::component<Loss>());
       v("weight_mode",
         weight_mode,

@@ -16,8 +16,7 @@ struct OverlapOptions : ChannelOptions {
   static constexpr bool kTakesShort = true;
   bool batch = false, soft_label = false;
   double smooth_nr = 1e-5, smooth_dr = 1e-5;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ChannelOptions::visit(v);
     v("batch", batch, "sums over the batch instead of over each image");
     v("soft_label", soft_label, "the target holds fractions: the loss is 0 where it is predicted");
@@ -36,8 +35,7 @@ struct OverlapOptions : ChannelOptions {
 struct DiceLoss : OverlapOptions {
   bool squared_pred = false, jaccard = false;
   std::vector<double> weight;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     OverlapOptions::visit(v);
     v("squared_pred", squared_pred, "squares in the denominator");
     v("jaccard", jaccard, "Jaccard instead of Dice");

@@ -14,8 +14,7 @@ namespace {
 struct DiceCELoss : DiceLoss {
   std::optional<bool> multilabel;
   double lambda_dice = 1, lambda_ce = 1, label_smoothing = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     DiceLoss::visit(v);
     v("multilabel",
       multilabel,

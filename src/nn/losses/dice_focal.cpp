@@ -11,8 +11,7 @@ namespace {
 struct DiceFocalLoss : DiceLoss {
   double gamma = 2, lambda_dice = 1, lambda_focal = 1;
   std::vector<double> alpha;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     DiceLoss::visit(v);
     v("gamma", gamma, "power of how wrong a voxel is; 0: cross-entropy", 0, 100);
     v("alpha", alpha, "for the focal part: share of the foreground; null: 1", 0, 1);

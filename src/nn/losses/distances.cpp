@@ -31,8 +31,7 @@ at::Tensor signed_distances(const at::Tensor& probability) {
 
 struct DistanceOptions : ChannelOptions {
   bool batch = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ChannelOptions::visit(v);
     v("batch", batch, "means over the batch instead of over each image");
   }
@@ -52,8 +51,7 @@ CYTRA_REGISTER(Loss, LossOf<BoundaryLoss>, "BoundaryLoss");
 struct HausdorffDTLoss : DistanceOptions {
   double alpha = 2;
   HausdorffDTLoss() { include_background = false; }
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     DistanceOptions::visit(v);
     v("alpha", alpha, "power of the distances", 0, 100);
   }

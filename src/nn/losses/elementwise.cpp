@@ -33,8 +33,7 @@ CYTRA_REGISTER(Loss, LossOf<L1Loss>, "L1Loss");
 struct HuberLoss : ReducedOptions {
   static constexpr const char* kPurpose = kValues.what;
   double delta = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("delta", delta, "difference from which on it grows linearly", 1e-9, 1e9);
     ReducedOptions::visit(v);
   }
@@ -50,8 +49,7 @@ CYTRA_REGISTER(Loss, LossOf<HuberLoss>, "HuberLoss");
 struct SmoothL1Loss : ReducedOptions {
   static constexpr const char* kPurpose = kValues.what;
   double beta = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("beta", beta, "difference from which on it grows linearly, with slope 1; 0: L1", 0, 1e9);
     ReducedOptions::visit(v);
   }

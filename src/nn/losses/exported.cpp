@@ -16,8 +16,7 @@ class ExportedLoss final : public Loss {
  public:
   struct Options : LossOptions {
     std::string file;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("file",
         file,
         "what torch.export.save wrote of a module that makes a number of logits, target and, where "

@@ -10,8 +10,7 @@ struct FocalLoss : ReducedOptions {
   std::optional<bool> to_onehot_y;
   double gamma = 2;
   std::vector<double> alpha, weight;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("include_background", include_background, "count channel 0, too, where there are more");
     v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");
     v("gamma", gamma, "power of how wrong a voxel is; 0: cross-entropy", 0, 100);

@@ -10,8 +10,7 @@ namespace {
 
 struct GeneralizedDiceLoss : OverlapOptions {
   std::string w_type = "square";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     OverlapOptions::visit(v);
     v("w_type",
       w_type,

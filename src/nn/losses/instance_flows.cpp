@@ -13,8 +13,7 @@ class CellposeLoss final : public Loss {
  public:
   struct Options {
     static constexpr const char* kPurpose = kFlows.what;
-    template <class V>
-    void visit(V&) {}
+    void visit(auto&) {}
   };
   explicit CellposeLoss(const Options&) {}
 

@@ -16,8 +16,7 @@ class StarDistLoss final : public Loss {
   struct Options {
     static constexpr const char* kPurpose = kStars.what;
     double dist_weight = 0.2, background_reg = 1e-4;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("dist_weight", dist_weight, "weight of the distances; the probability has 1", 0, 1e9);
       v("background_reg", background_reg, "weight of the distances in the background", 0, 1e9);
     }

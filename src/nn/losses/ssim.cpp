@@ -15,8 +15,7 @@ namespace {
 struct SSIMLoss : ReducedOptions, ops::SsimOptions {
   static constexpr const char* kPurpose = kValues.what;
   double data_range = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("spatial_dims", config::Unused{{"2", "3"}}, "the images say it");
     v("data_range", data_range, "largest value minus smallest", 1e-12, 1e12);
     v("kernel_type", kernel_type, "weights in a window", {"gaussian", "uniform"});

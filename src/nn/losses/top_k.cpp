@@ -10,8 +10,7 @@ namespace {
 
 struct TopKLoss : CrossEntropyLoss {
   double k = 10;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("k", k, "percent of the voxels", 0, 100);
     CrossEntropyLoss::visit(v);
   }

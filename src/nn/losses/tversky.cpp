@@ -12,8 +12,7 @@ namespace {
 
 struct TverskyLoss : OverlapOptions {
   double alpha = 0.5, beta = 0.5;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     OverlapOptions::visit(v);
     v("alpha", alpha, "weight of false positives", 0, 1e9);
     v("beta", beta, "weight of false negatives", 0, 1e9);
@@ -41,8 +40,7 @@ struct FocalTverskyLoss : TverskyLoss {
     alpha = 0.3;
     beta = 0.7;
   }
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     TverskyLoss::visit(v);
     v("gamma", gamma, "the loss of a class is Tversky's to the power 1 / gamma", 0.1, 10);
   }

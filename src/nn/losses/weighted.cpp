@@ -14,8 +14,7 @@ class WeightedLoss final : public Loss {
  public:
   struct Options : LossOptions {
     config::Node losses, weights;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("losses", losses, "what is summed, by names of your choice", config::map_of<Loss>());
       v("weights", weights, "weight of each loss by its name; 1 for a loss without one");
       LossOptions::visit(v);

@@ -74,8 +74,7 @@ class AttentionUnet final : public ImageModel {
     Sizes channels{16, 32, 64}, kernel_size{3}, up_kernel_size{3};
     std::vector<Sizes> strides;
     double dropout = 0;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("channels", channels, "features, per level", 2, 1e5);
       v("strides",

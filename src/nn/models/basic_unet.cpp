@@ -30,8 +30,7 @@ class BasicUNet final : public ImageModel {
     bool bias = true;
     double dropout = 0;
     std::string upsample = "deconv";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("features",
         features,

@@ -35,8 +35,7 @@ class DynUNet final : public ImageModel, public NnunetModel {
                  act_name = config::parse_yaml("[leakyrelu, {negative_slope: 0.01}]", "default");
     bool deep_supervision = false, res_block = false, trans_bias = false;
     int64_t deep_supr_num = 1;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("kernel_size",
         kernel_size,

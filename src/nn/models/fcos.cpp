@@ -63,8 +63,7 @@ class FCOS final : public DetectionModel {
     int64_t in_channels = 1, num_classes = 1, width = 64, num_convs = 2;
     Sizes filters{16, 32, 64, 96, 128};
     config::Node norm_name = config::parse_yaml("[group, {num_groups: 8}]", "norm_name");
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("in_channels", in_channels, "image channels C", 1, 1e5);
       v("num_classes", num_classes, "kinds of objects", 1, 1e4);
       v("filters",

@@ -32,8 +32,7 @@ struct HieraStage {
   int64_t repeat = 1, num_heads = 1;
   Sizes q_stride{1};
   bool self_attention = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("repeat", repeat, "blocks", 1, 1000);
     v("num_heads", num_heads, "heads of their attention", 1, 1e4);
     v("q_stride", q_stride, "the last block merges so many tokens per dimension", 1, 1000);
@@ -90,8 +89,7 @@ class HieraMAE final : public FixedSizeModel {
     Sizes num_mask_units{8};
     int64_t emb_dim = 64;
     double mask_ratio = 0.75;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       MaeOptions::visit(v);
       v("architecture",
         architecture,

@@ -92,8 +92,7 @@ class ImageClassifier final : public Classifier {
     std::string pooling = "avg";
     double dropout = 0;
     std::optional<std::string> encoder_ckpt;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("backbone", backbone, "the network whose encoder it is", config::component<Model>());
       v("out_channels", out_channels, "classes or values K", 1, 1e5);
       v("pooling", pooling, "of the encoder's features over the image", {"avg", "max"});

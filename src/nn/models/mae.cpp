@@ -16,8 +16,7 @@ class MAE final : public FixedSizeModel {
     int64_t emb_dim = 768, encoder_layer = 12, encoder_head = 8;
     double mask_ratio = 0.75;
     bool learnable_pos_embedding = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       MaeOptions::visit(v);
       v("emb_dim", emb_dim, "features of a token in the encoder", 1, 1e5);
       v("encoder_layer", encoder_layer, "transformer blocks of the encoder", 1, 1000);

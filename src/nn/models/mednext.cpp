@@ -91,8 +91,7 @@ class MedNeXt final : public ImageModel {
         blocks_up{2, 2, 2, 2};
     bool deep_supervision = false, use_residual_connection = false, global_resp_norm = false;
     std::string norm_type = "group";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("init_filters",
         init_filters,

@@ -13,8 +13,7 @@ class MultiHead final : public Model {
  public:
   struct Options : ModelOptions {
     config::Node backbone, heads;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("backbone", backbone, "gives the features: its out_channels", config::component<Model>());
       v("heads", heads, "what makes an output of them, by its name", config::map_of<OutputHead>());
       ModelOptions::visit(v);

@@ -97,8 +97,7 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
                  nonlin = config::Node::make_string("leakyrelu");
     double dropout = 0;
     std::optional<int64_t> stem_channels;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("plans", plans, "nnU-Net's plans.json, which then says all of the following up to dropout");
       v("configuration",

@@ -17,8 +17,7 @@ class Sam final : public PromptableModel {
         "masks of boxes; expected task=promptable (experiment=promptable/cells)";
     bool dense_boxes = false;
     std::vector<double> pixel_mean = kSamPixels.mean, pixel_std = kSamPixels.std;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       SamEncoderOptions::visit(v);
       SamDecoderOptions::visit(v);
       v("dense_boxes",

@@ -48,8 +48,7 @@ class SegResNet final : public ImageModel {
     bool use_conv_final = true;
     Sizes blocks_down{1, 2, 2, 4}, blocks_up{1, 1, 1};
     std::string upsample_mode = "nontrainable";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("init_filters",
         init_filters,

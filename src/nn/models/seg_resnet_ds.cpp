@@ -42,8 +42,7 @@ class SegResNetDS final : public ImageModel {
     std::optional<Sizes> blocks_up;
     std::string upsample_mode = "deconv";
     std::optional<std::vector<double>> resolution;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("init_filters",
         init_filters,

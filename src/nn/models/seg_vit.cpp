@@ -76,8 +76,7 @@ class SegVit final : public FixedSizeModel {
     std::optional<std::string> encoder_ckpt;
     bool freeze_encoder = true;
     int64_t levels = 0;  // of the decoder without the last; follows from patch_size
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       MaeOptions::visit(v);
       v("out_channels", out_channels, "logits K", 1, 1e5);
       v("emb_dim", emb_dim, "features of a token", 1, 1e5);

@@ -28,8 +28,7 @@ class SwinUNETR final : public ImageModel {
     bool qkv_bias = true, normalize = true, patch_norm = false, use_checkpoint = false,
          use_v2 = false;
     std::string downsample = "merging";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("patch_size", patch_size, "sides of a patch, each a token", 2, 2);
       v("depths", depths, "transformer blocks of each of the 4 stages", 1, 1000);

@@ -57,8 +57,7 @@ class UNet final : public ImageModel {
     double dropout = 0;
     bool bias = true;
     std::string adn_ordering = "NDA";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("channels", channels, "features, per level", 1, 1e5);
       v("strides",

@@ -48,8 +48,7 @@ class UNETR final : public FixedSizeModel {
     int64_t out_channels = 1, feature_size = 16;
     config::Node norm_name = config::Node::make_string("instance");
     bool conv_block = true, res_block = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       VitOptions::visit(v);
       v("out_channels", out_channels, "logits K", 1, 1e5);
       v("feature_size",

@@ -20,8 +20,7 @@ class ViT final : public FixedSizeModel {
     int64_t num_layers = 12, num_classes = 2;
     bool classification = false;
     std::string pos_embed_type = "learnable", post_activation = "Tanh";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       VitOptions::visit(v);
       v("patch_size", patch_size, "sides of a patch, each a token; one number or one each");
       v("num_layers", num_layers, "transformer blocks", 1, 1000);

@@ -137,8 +137,7 @@ class VNet final : public ImageModel {
     std::vector<std::optional<double>> dropout_prob_up{0.5, 0.5};
     int64_t dropout_dim = 3;
     bool bias = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       ImageModelOptions::visit(v);
       v("act", act, "elu, relu, prelu (a parameter for each channel), [leakyrelu, {...}] ...");
       v("dropout_prob_down",

@@ -54,8 +54,7 @@ struct ScriptResult {
 std::vector<ScriptResult> script_results(const std::string& path, const c10::IValue& value);
 
 /// Calls `action` with every node of a block and the blocks in it.
-template <class Action>
-void for_each_node(torch::jit::Block* block, const Action& action) {
+void for_each_node(torch::jit::Block* block, const auto& action) {
   for (torch::jit::Node* node : block->nodes()) {
     action(*node);
     for (torch::jit::Block* inner : node->blocks()) for_each_node(inner, action);

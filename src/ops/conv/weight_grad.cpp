@@ -149,8 +149,7 @@ class WeightGradTile {
 
   /// Calls f(offset of its sums, channels of the gradient from `k` on, number of them, how many
   /// fit) for each tile of the gradient.
-  template <class F>
-  void each_grad_tile(const F& f) const {
+  void each_grad_tile(const auto& f) const {
     for (int64_t k = 0, width = 0; k < grads_; k += width) {
       width = grads_ - k > kernels_.lanes ? 2 * kernels_.lanes : kernels_.lanes;
       f(k, std::min(width, grads_ - k), width);

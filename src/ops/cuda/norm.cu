@@ -319,8 +319,7 @@ void with_layout(const Cells& cells, std::initializer_list<const void*> pointers
 }
 
 /// Calls run(T()) for the type of the values.
-template <class Run>
-void with_type(c10::ScalarType type, const Run& run) {
+void with_type(c10::ScalarType type, const auto& run) {
   if (type == c10::ScalarType::BFloat16) return run(c10::BFloat16());
   if (type == c10::ScalarType::Half) return run(c10::Half());
   return run(float());

@@ -186,8 +186,7 @@ std::vector<int64_t> sizes_of(const at::Tensor& labels) {
 }
 
 /// Drops the labels that `is_bad`, and numbers the others by their first voxels.
-template <class IsBad>
-void keep_good(at::Tensor& labels, std::size_t count, const IsBad& is_bad) {
+void keep_good(at::Tensor& labels, std::size_t count, const auto& is_bad) {
   std::vector<int32_t> numbers(count, 0);
   int32_t number = 0;
   int32_t* const data = labels.mutable_data_ptr<int32_t>();

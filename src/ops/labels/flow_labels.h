@@ -19,8 +19,7 @@ at::Tensor masks_to_flows(const at::Tensor& labels);
 struct FlowsToLabels {
   int64_t niter = 200, min_size = 15;
   double cellprob_threshold = 0, flow_threshold = 0.4, max_size_fraction = 0.4;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("niter", niter, "steps that a voxel follows the flow", 1, 100000);
     v("cellprob_threshold", cellprob_threshold, "logit from which on a voxel is an object's");
     v("flow_threshold",

@@ -9,14 +9,13 @@ namespace cytra::ops {
 /// Calls change(line) for every line of `length` values that lie `stride` apart, in place; there
 /// are `outer` groups of `stride` lines each, of which [begin, end) are processed. Lines are
 /// gathered sixteen at a time into dense ones: the width of a cache line.
-template <class Change>
 void for_lines(float* data,
                int64_t outer,
                int64_t length,
                int64_t stride,
                int64_t begin,
                int64_t end,
-               const Change& change) {
+               const auto& change) {
   if (stride == 1) {
     for (int64_t o = 0; o < outer; ++o) change(data + o * length);
     return;

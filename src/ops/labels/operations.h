@@ -21,8 +21,7 @@ struct RemoveSmallObjects {
   std::optional<int64_t> connectivity = 1;
   bool independent_channels = true, by_measure = false;
   std::vector<double> pixdim;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("min_size", min_size, "smaller objects are removed; voxels, or see by_measure", 0, 1e15);
     v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
     v("independent_channels", independent_channels, "false: objects of any number count together");
@@ -44,8 +43,7 @@ struct KeepLargestConnectedComponent {
   bool independent = true;
   std::optional<int64_t> connectivity;
   int64_t num_components = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("applied_labels", applied_labels, "labels to treat, channels of one-hot; null: all but 0");
     v("is_onehot", is_onehot, "a channel for each label; null: when there are several channels");
     v("independent", independent, "each label by itself; false: what they cover together");
@@ -64,8 +62,7 @@ struct KeepLargestConnectedComponent {
 struct FillHoles {
   std::vector<int64_t> applied_labels;
   std::optional<int64_t> connectivity;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("applied_labels", applied_labels, "labels to fill, channels of one-hot; null: all but 0");
     v("connectivity",
       connectivity,
@@ -83,8 +80,7 @@ struct AsDiscrete {
   std::optional<int64_t> to_onehot;
   std::optional<double> threshold;
   std::optional<std::string> rounding;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("argmax", argmax, "the channel with the largest value");
     v("to_onehot", to_onehot, "a channel for each of so many classes");
     v("threshold", threshold, "values from here on become 1, others 0");

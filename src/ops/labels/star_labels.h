@@ -37,8 +37,7 @@ struct StarsToLabels {
   std::vector<int64_t> border{2}, grid;
   std::vector<double> anisotropy;
   bool from_logits = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("prob_thresh",
       prob_thresh,
       "probability from which on a voxel may be an object's centre",

@@ -87,8 +87,7 @@ class Padded {
     return (by[0] * (height_ + 2) + by[1]) * (width_ + 2) + by[2];
   }
   /// Calls change(first voxel here, first voxel in the volume, voxels) for each row.
-  template <class Change>
-  void for_rows(const Change& change) const {
+  void for_rows(const auto& change) const {
     for (int64_t row = 0; row < depth_ * height_; ++row)
       change(step({row / height_ + 1, row % height_ + 1, 1}), row * width_, width_);
   }

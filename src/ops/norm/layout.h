@@ -62,8 +62,7 @@ struct Layout {
 };
 
 /// f(run, block) for every block.
-template <class F>
-void each_block(const Layout& layout, bool backwards, const F& f) {
+void each_block(const Layout& layout, bool backwards, const auto& f) {
   const int64_t units = layout.runs * layout.blocks;
   at::parallel_for(0,
                    units,
@@ -120,9 +119,8 @@ void two_passes(const Layout& layout,
 }
 
 /// f(run, channel, cell, first partial of the run) for every cell of a chunk.
-template <class F>
 void each_cell(
-    const Layout& layout, int64_t chunk, int64_t partial_size, double* partials, const F& f) {
+    const Layout& layout, int64_t chunk, int64_t partial_size, double* partials, const auto& f) {
   for (int64_t i = 0; i < layout.chunk_runs; ++i) {
     const int64_t run = layout.run(chunk, i);
     double* const of_run = partials + i * layout.blocks * partial_size;

@@ -40,8 +40,7 @@ struct NormValues {
 };
 
 /// f(image, first tile, behind the last one) in several threads.
-template <class F>
-void for_tiles(int64_t images, int64_t tiles, const F& f) {
+void for_tiles(int64_t images, int64_t tiles, const auto& f) {
   at::parallel_for(0, images * tiles, 1, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t image = begin / tiles, stop = std::min(end, (image + 1) * tiles);
@@ -61,8 +60,7 @@ constexpr Pixel pixel_of(int64_t number) {
 
 /// f(token in the tile, its place in an image of which it is 4 x 4 pixels) of the tokens that there
 /// are.
-template <class F>
-void for_tokens(int64_t tile, int64_t side, const F& f) {
+void for_tokens(int64_t tile, int64_t side, const auto& f) {
   const int64_t first = tile * kTokenTile, count = std::min(kTokenTile, side * side - first);
   int64_t row = first / side, column = first % side;
   for (int64_t i = 0; i < count; ++i) {

@@ -17,8 +17,7 @@ int64_t ring_row(int64_t row, const at::Tensor& ring) {
 }
 
 /// Calls run(from, to, place) for each run of rows that lie side by side in a ring.
-template <class Run>
-void for_runs(int64_t begin, int64_t end, const at::Tensor& ring, Run run) {
+void for_runs(int64_t begin, int64_t end, const at::Tensor& ring, auto run) {
   while (begin < end) {
     const int64_t place = ring_row(begin, ring);
     const int64_t count = std::min(end - begin, ring.size(1) - place);

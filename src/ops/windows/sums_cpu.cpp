@@ -188,8 +188,7 @@ bool finish_line(FinishRow row, const Finish& finish, T* out, std::vector<float>
 }
 
 /// Calls work(T{}) with the element type of `type`.
-template <class Work>
-void with_type(at::ScalarType type, const Work& work) {
+void with_type(at::ScalarType type, const auto& work) {
   switch (type) {
     case at::kFloat:
       return work(float{});

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include "ops/boxes/boxes.h"
 #include "pipelines/job/stage_report.h"
 #include "pipelines/segmenter/segmenter.h"
 

@@ -16,8 +16,7 @@ struct FundusOptions : data::fundus::DiscOptions {
   data::fundus::View view;
   bool contrast = true, mask = true;
   int64_t batch_size = 0, workers = 2;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("size", view.size, "pixels of a side of the results", 16, 16384);
     v("fill", view.fill, "diameter of the disc as a share of that", 0.1, 2);
     v("contrast", contrast, "write contrast/NAME.png: 4 (x - blur(x)) + 0.5");

@@ -18,8 +18,7 @@ struct InputOptions {
   int64_t batch_size = 1;
   std::vector<double> spacing_um;
   std::optional<std::string> axes, split;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
     v("on_error",
       on_error,

@@ -22,8 +22,7 @@ struct MadeOptions {
   double threshold = 0.5;
   config::Node postprocess, temperature;
   std::optional<bool> original_grid;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("save",
       save,
       "mask: class numbers, or a channel of 0 and 1 per mask; probability or logits: one float32 "
@@ -56,8 +55,7 @@ struct PredictOptions : MadeOptions {
   std::vector<std::string> heads;
   std::optional<int64_t> max_detections, max_memory_mb;
   std::optional<std::string> prometheus, profiler;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     MadeOptions::visit(v);
     v("heads",
       heads,

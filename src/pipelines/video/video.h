@@ -32,8 +32,7 @@ struct VideoOptions {
   std::optional<int64_t> limit_frames;
   std::string settings;  // C++ only: what labels depend on and the predictor does not tell; for the
                          // cache
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("output_kind",
       output_kind,
       "overlay: the frame with outlines and a tint; mask: grey, black for the background",

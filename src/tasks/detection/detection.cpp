@@ -32,8 +32,7 @@ class DetectionTask final : public training::Task {
     config::Node model, metrics;
     double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
     int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 10000;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
       v("object_values",

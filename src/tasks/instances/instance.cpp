@@ -24,8 +24,7 @@ class InstanceHead final : public Head {
     std::string method = "flows";
     std::vector<double> anisotropy, object_values;
     std::optional<int64_t> ignore_index;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
       v("object_values",
         object_values,

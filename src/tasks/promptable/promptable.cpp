@@ -27,8 +27,7 @@ class PromptableTask final : public training::Task {
     int64_t max_boxes = 16, min_area = 10;
     double box_jitter = 0.1, box_jitter_max = 20;
     double lambda_focal = 1, lambda_dice = 1, lambda_iou = 1;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
       v("object_values",

@@ -22,8 +22,7 @@ class ClassificationHead final : public WholeImageHead {
     bool multilabel = false, one_hot = false;
     ImageTarget target;  // of the options above
     Options() { y_key = "label"; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       HeadOptions::visit(v);
       v("num_classes", num_classes, "null: the model's out_channels", 1, 65536);
       v("class_names",

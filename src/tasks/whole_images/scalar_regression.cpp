@@ -19,8 +19,7 @@ class ScalarRegressionHead final : public WholeImageHead {
     bool normalize_target = true;
     ImageTarget target;  // of the options above
     Options() { y_key = "value"; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       HeadOptions::visit(v);
       v("columns",
         columns,

@@ -57,8 +57,7 @@ class WholeImageTask final : public ImageTask {
   struct Options : T::Options {
     std::string x_key = "raw";
     config::Node model;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("x_key", x_key, "the image's key in a sample");
       v("model", model, "the network: ImageClassifier", config::component<nn::Model>());
       T::Options::visit(v);

@@ -25,8 +25,7 @@ class DeviceStatsMonitor final : public Callback {
  public:
   struct Options {
     std::optional<bool> cpu_stats;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("cpu_stats", cpu_stats, "CPU and memory of the process; null or true: yes");
     }
   };

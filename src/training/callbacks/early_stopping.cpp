@@ -23,8 +23,7 @@ class EarlyStopping final : public Callback {
     int64_t patience = 3;
     bool strict = true, check_finite = true;
     std::optional<double> stopping_threshold, divergence_threshold;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("monitor", monitor, "metric to watch");
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("min_delta", min_delta, "smallest change that counts", 0, 1e9);

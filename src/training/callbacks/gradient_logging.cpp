@@ -19,8 +19,7 @@ class GradientLogging final : public Callback {
   struct Options {
     int64_t grouping_level = 3, histogram_every_n_steps = 0;
     std::optional<int64_t> every_n_steps;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("grouping_level",
         grouping_level,
         "parts of a parameter's name that make a group with a norm of its own; -1: all",

@@ -27,8 +27,7 @@ class ImageSaver final : public Callback {
     std::vector<std::string> stages{"val"};
     int64_t save_every_n_epochs = 1, num_images = 4;
     bool save_input = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("save_dir", save_dir, "folder that holds the folders <stage>_images", config::required);
       v("save_every_n_epochs",
         save_every_n_epochs,

@@ -34,8 +34,7 @@ class LayerFreeze final : public Callback {
  public:
   struct Options {
     std::vector<std::string> modules, contains, excludes;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("modules", modules, "modules to look in, by dotted name; [] or [model]: all of them");
       v("contains", contains, "freeze parameters with one of these in their names; []: all");
       v("excludes", excludes, "except parameters with one of these in their names");

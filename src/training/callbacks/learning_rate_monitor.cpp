@@ -15,8 +15,7 @@ class LearningRateMonitor final : public Callback {
   struct Options {
     std::optional<std::string> logging_interval;
     bool log_momentum = false, log_weight_decay = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("logging_interval", logging_interval, "step, or epoch; null: step");
       v("log_momentum", log_momentum, "also momentum, or betas[0]");
       v("log_weight_decay", log_weight_decay, "also weight decay");

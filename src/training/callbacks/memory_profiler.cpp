@@ -243,8 +243,7 @@ class MemoryProfiler final : public ProfilingCallback {
   struct Options {
     std::string dirpath = "profiler";
     int64_t steps = 3;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("dirpath", dirpath, "folder of the files; of trainer.profiler: profiler in the run folder");
       v("steps",
         steps,

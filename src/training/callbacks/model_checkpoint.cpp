@@ -68,8 +68,7 @@ class ModelCheckpoint final : public Callback {
     bool save_last = true, save_on_exception = true;
     double interval_s = 0;  // of train_time_interval
     Node train_time_interval;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("dirpath", dirpath, "folder of the checkpoints");
       v("filename",
         filename,

@@ -29,8 +29,7 @@ class ModelSummary final : public Callback {
  public:
   struct Options {
     int64_t max_depth = 1;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("max_depth", max_depth, "1: the modules in the model, 2: those in them; -1: all", -1, 100);
       v("header_style", Unused{}, "of Lightning's RichModelSummary");
     }

@@ -11,8 +11,7 @@ class OnExceptionCheckpoint final : public Callback {
  public:
   struct Options {
     std::string dirpath, filename = "on_exception";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("dirpath", dirpath, "folder of the checkpoint", config::required);
       v("filename", filename, "without extension");
     }

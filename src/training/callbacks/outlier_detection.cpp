@@ -47,8 +47,7 @@ class OutlierDetection final : public Callback {
     std::vector<std::string> layer_names;
     int64_t n_epochs = 1;
     std::string save_dir = ".";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("layer_names", layer_names, "modules of the model, by dotted name", config::required);
       v("n_epochs", n_epochs, "this many epochs at the end count", 1, 1e9);
       v("save_dir", save_dir, "folder that gets outliers.csv when the training ends");

@@ -11,8 +11,7 @@ using config::Unused;
 class ProgressBar final : public Callback {
  public:
   struct Options : ProgressStyle {
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("refresh_rate", refresh_rate, "steps between two drawings; 0: no progress", 0, 1e9);
       v("leave", leave, "the finished bar stays on the terminal");
       v("line_interval_s",

@@ -86,8 +86,7 @@ class PyTorchProfiler final : public ProfilingCallback {
     OperationProfileOptions::Schedule schedule;
     int64_t row_limit = 20;
     bool export_to_chrome = true, record_shapes = false, profile_memory = false, with_stack = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("dirpath", dirpath, "folder of the files; of trainer.profiler: profiler in the run folder");
       v("schedule", schedule, "which steps are recorded");
       v("activities",

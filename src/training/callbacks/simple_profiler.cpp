@@ -16,8 +16,7 @@ namespace cytra::training {
 namespace {
 struct SimpleProfilerOptions {
   std::string dirpath = "profiler", filename = "table";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("dirpath", dirpath, "folder of the table; of trainer.profiler: profiler in the run folder");
     v("filename", filename, "file name of the table, without .txt");
     v("extended", config::Unused{{"true"}}, "of Lightning");

@@ -4,6 +4,7 @@
 
 #include "base/stopwatch.h"
 #include "config/registry.h"
+#include "data/loader/batch.h"
 #include "training/callback.h"
 
 namespace cytra::training {
@@ -14,8 +15,7 @@ class ThroughputMonitor final : public Callback {
  public:
   struct Options {
     int64_t window_size = 100;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("window_size", window_size, "steps over which a rate is the mean", 2, 1e6);
       v("batch_size_fn", Unused{}, "the loader knows how many images a batch has");
       v("length_fn", Unused{}, "of texts");

@@ -19,8 +19,7 @@ class Timer final : public Callback {
     std::string interval = "step";
     bool verbose = true;
     double limit_s = -1;  // of `duration`; < 0: none
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("duration", duration, "DD:HH:MM:SS, or days, hours, minutes, seconds; null: no limit");
       v("interval", interval, "where the training may end", {"step", "epoch"});
       v("verbose", verbose, "write a message when the time is over");

@@ -149,8 +149,7 @@ class TransferProfiler final : public ProfilingCallback {
  public:
   struct Options {
     std::string dirpath, forbid = "none";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("dirpath", dirpath, "folder of the table; \"\": none");
       v("forbid",
         forbid,

@@ -98,8 +98,7 @@ class EmaWeightAveraging final : public WeightAveraging {
     int64_t update_every_n_steps = 1;
     std::optional<int64_t> update_starting_at_step, update_starting_at_epoch;
     bool use_buffers = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("decay", decay, "share of the average that an update keeps", 0, 1);
       v("update_every_n_steps", update_every_n_steps, "steps between two updates", 1, 1e9);
       v("update_starting_at_step", update_starting_at_step, "first step that counts", 0, 1e12);
@@ -130,8 +129,7 @@ class StochasticWeightAveraging final : public WeightAveraging {
   struct Options {
     double swa_epoch_start = 0.8;
     bool use_buffers = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("swa_epoch_start", swa_epoch_start, "epoch, or a share (below 1) of max_epochs", 0, 1e9);
       v("use_buffers", use_buffers, "average buffers too (running statistics), else copy them");
       v("swa_lrs", Unused{{"null"}}, "the scheduler decides on the learning rate");

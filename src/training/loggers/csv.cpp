@@ -18,8 +18,7 @@ class CsvLogger final : public Logger {
  public:
   struct Options {
     std::string save_dir = ".";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("save_dir", save_dir, "folder that gets csv/version_0/metrics.csv");
       v("name", config::Unused{{"csv", "csv/"}}, "the folder is called csv");
       v("version", config::Unused{{"0"}}, "the folder is called version_0");

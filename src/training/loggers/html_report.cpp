@@ -24,8 +24,7 @@ class HtmlReport final : public Logger {
  public:
   struct Options {
     std::string save_dir = ".";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("save_dir", save_dir, "folder that gets report.html, every 10 s and when the run ends");
     }
   };

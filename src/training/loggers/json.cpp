@@ -17,10 +17,7 @@ class JsonLogger final : public Logger {
  public:
   struct Options {
     std::string save_dir = ".";
-    template <class V>
-    void visit(V& v) {
-      v("save_dir", save_dir, "folder that gets metrics.jsonl");
-    }
+    void visit(auto& v) { v("save_dir", save_dir, "folder that gets metrics.jsonl"); }
   };
   explicit JsonLogger(const Options& options) : folder_(options.save_dir) {}
 

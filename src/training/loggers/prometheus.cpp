@@ -27,8 +27,7 @@ class PrometheusLogger final : public Logger {
  public:
   struct Options {
     std::string save_dir = ".", filename = "metrics.prom";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("save_dir", save_dir, "folder that gets the file: node_exporter's, or the run's");
       v("filename",
         filename,

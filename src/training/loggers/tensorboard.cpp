@@ -38,8 +38,7 @@ class TensorBoardLogger final : public Logger {
   struct Options {
     std::string save_dir = ".", prefix;
     std::optional<std::string> name = "tensorboard", version;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("save_dir", save_dir, "folder that holds the folder `name`");
       v("name", name, "folder of the event files; null: save_dir itself");
       v("version", version, "folder in it; a number N: version_N");

@@ -11,8 +11,7 @@ namespace {
 class TimerLogger final : public Logger {
  public:
   struct Options {
-    template <class V>
-    void visit(V&) {}
+    void visit(auto&) {}
   };
   explicit TimerLogger(const Options&) {}
 

@@ -14,8 +14,7 @@ class Adadelta final : public Optimizer {
     double rho = 0.9, eps = 1e-6;
     bool maximize = false;
     Options() { lr = 1; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OptimizerOptions::visit(v);
       v("rho", rho, "decay of the means of squared gradients and steps", 0, 1);
       v("eps", eps, "added below the roots; also makes the first steps", 0, 1);

@@ -14,8 +14,7 @@ class Adagrad final : public Optimizer {
     double lr_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
     bool maximize = false;
     Options() { lr = 1e-2; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OptimizerOptions::visit(v);
       v("lr_decay", lr_decay, "lr / (1 + lr_decay n) after n updates", 0, 1e9);
       v("initial_accumulator_value", initial_accumulator_value, "the sum at first", 0, 1e9);

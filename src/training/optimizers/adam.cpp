@@ -18,8 +18,7 @@ class Adam final : public Optimizer {
     std::vector<double> betas{0.9, 0.999};
     bool amsgrad = false, maximize = false;
     Options() { weight_decay = decoupled ? 1e-2 : 0; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OptimizerOptions::visit(v);
       v("betas", betas, "decay of the means of gradient and squared gradient, two numbers", 0, 1);
       v("eps", eps, "added to the denominator", 0, 1);

@@ -15,8 +15,7 @@ class Lion final : public Optimizer {
     std::vector<double> betas{0.9, 0.99};
     bool decoupled_weight_decay = false;
     Options() { lr = 1e-4; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OptimizerOptions::visit(v);
       v("betas", betas, "share of the momentum in a step, and its decay, two numbers", 0, 1);
       v("decoupled_weight_decay",

@@ -11,8 +11,7 @@ struct MomentOptions : OptimizerOptions {
   double eps = 1e-8;
   std::vector<double> betas{0.9, 0.999};
   bool maximize = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     OptimizerOptions::visit(v);
     v("betas", betas, "decay of the means of the gradient and of its size, two numbers", 0, 1);
     v("eps", eps, "added to the denominator", 0, 1);

@@ -15,8 +15,7 @@ class NAdam final : public Optimizer {
     double momentum_decay = 4e-3;
     bool decoupled_weight_decay = false;
     Options() { lr = 2e-3; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       MomentOptions::visit(v);
       v("momentum_decay", momentum_decay, "how fast the momentum grows to betas[0]", 0, 1e3);
       v("decoupled_weight_decay", decoupled_weight_decay, "beside the gradient, as AdamW");

@@ -17,8 +17,7 @@ class Novograd final : public Optimizer {
     double eps = 1e-8;
     std::vector<double> betas{0.9, 0.98};
     bool grad_averaging = false, amsgrad = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OptimizerOptions::visit(v);
       v("betas", betas, "decay of the means of gradient and squared norm, two numbers", 0, 1);
       v("eps", eps, "added to the denominator", 0, 1);

@@ -14,8 +14,7 @@ class RAdam final : public Optimizer {
  public:
   struct Options : MomentOptions {
     bool decoupled_weight_decay = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       MomentOptions::visit(v);
       v("decoupled_weight_decay", decoupled_weight_decay, "beside the gradient, as AdamW");
     }

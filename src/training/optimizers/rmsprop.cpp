@@ -13,8 +13,7 @@ class RmsProp final : public Optimizer {
     double alpha = 0.99, eps = 1e-8, momentum = 0;
     bool centered = false, maximize = false;
     Options() { lr = 1e-2; }
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OptimizerOptions::visit(v);
       v("alpha", alpha, "decay of the mean of the squared gradient", 0, 1);
       v("eps", eps, "added to the denominator", 0, 1);

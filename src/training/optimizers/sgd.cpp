@@ -15,8 +15,7 @@ class Sgd final : public Optimizer {
   struct Options : OptimizerOptions {
     double momentum = 0, dampening = 0;
     bool nesterov = false, maximize = false;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       OptimizerOptions::visit(v);
       v("momentum", momentum, "share of the last update that is kept", 0, 1);
       v("dampening", dampening, "share of the gradient that momentum leaves out", 0, 1);

@@ -67,8 +67,7 @@ struct Processes::Shared : std::enable_shared_from_this<Shared> {
 
   /// The answer of the talker's store. `is_heeding`: a signal or a failure ends the wait, too.
   /// Throws: IoError when the store is lost or silent for `most`; Interrupted; as `end` says.
-  template <class F>
-  auto ask(F what, milliseconds most, bool is_heeding = false) {
+  auto ask(auto what, milliseconds most, bool is_heeding = false) {
     using StoreCall =
         std::packaged_task<decltype(what(std::declval<c10d::Store&>()))(c10d::Store&)>;
     const auto call = std::make_shared<StoreCall>(std::move(what));

@@ -21,8 +21,7 @@ double ratio(int64_t part, int64_t whole) {
 struct CosineAnnealingLR : ScheduleOptions {
   std::optional<int64_t> T_max;
   double eta_min = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("T_max",
       T_max,
       "steps to the minimum, without the warm-up; null: the whole training",
@@ -43,8 +42,7 @@ CYTRA_REGISTER(Scheduler, ClosedForm<CosineAnnealingLR>, "CosineAnnealingLR");
 struct CosineAnnealingWarmRestarts : ScheduleOptions {
   int64_t T_0 = 10, T_mult = 1;
   double eta_min = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("T_0", T_0, "steps of the first period", 1, 1e12);
     v("T_mult", T_mult, "length of a period divided by that of the one before", 1, 1e6);
     v("eta_min", eta_min, "lowest learning rate", 0, 1e9);
@@ -65,8 +63,7 @@ struct WarmupCosineSchedule : ScheduleOptions {
   std::optional<int64_t> t_total;
   double end_lr = 0, cycles = 0.5;
   WarmupCosineSchedule() { warmup_start_factor = 0; }
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("t_total", t_total, "steps with the warm-up; null: the whole training", 1, 1e12);
     v("end_lr", end_lr, "lowest learning rate", 0, 1e9);
     v("cycles", cycles, "cycles of the cosine; 0.5: down to its minimum", 0, 1e6);

@@ -17,8 +17,7 @@ class CyclicLR final : public Schedule {
     std::string mode = "triangular";
     double gamma = 1, base_momentum = 0.8, max_momentum = 0.9;
     bool cycle_momentum = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("base_lr", base_lr, "lowest learning rate; null: a tenth of max_lr", 0, 1e9);
       v("max_lr", max_lr, "highest learning rate; null: the optimizer's", 0, 1e9);
       v("step_size_up", step_size_up, "steps with a rising rate", 1, 1e12);

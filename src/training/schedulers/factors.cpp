@@ -17,8 +17,7 @@ double real(int64_t number) {
 struct ConstantLR : ScheduleOptions {
   double factor = 1.0 / 3;
   std::optional<int64_t> total_iters = 5;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("factor", factor, "factor of the learning rate, until total_iters", 0, 1);
     v("total_iters", total_iters, "steps with the factor; null: the whole training", 0, 1e12);
     ScheduleOptions::visit(v);
@@ -33,8 +32,7 @@ CYTRA_REGISTER(Scheduler, ClosedForm<ConstantLR>, "ConstantLR");
 struct LinearLR : ScheduleOptions {
   double start_factor = 1.0 / 3, end_factor = 1;
   std::optional<int64_t> total_iters = 5;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("start_factor", start_factor, "factor of the learning rate at the beginning", 0, 1);
     v("end_factor", end_factor, "factor of the learning rate from total_iters on", 0, 1);
     v("total_iters", total_iters, "steps to end_factor; null: the whole training", 1, 1e12);
@@ -50,8 +48,7 @@ CYTRA_REGISTER(Scheduler, ClosedForm<LinearLR>, "LinearLR");
 
 struct ExponentialLR : ScheduleOptions {
   double gamma = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("gamma", gamma, "factor per step", 0, 1);
     ScheduleOptions::visit(v);
   }
@@ -64,8 +61,7 @@ CYTRA_REGISTER(Scheduler, ClosedForm<ExponentialLR>, "ExponentialLR");
 struct PolynomialLR : ScheduleOptions {
   std::optional<int64_t> total_iters = 5;
   double power = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("total_iters", total_iters, "steps to zero; null: the whole training", 1, 1e12);
     v("power", power, "power of the share of steps that is left; nnU-Net takes 0.9", 0, 1e3);
     ScheduleOptions::visit(v);
@@ -80,8 +76,7 @@ CYTRA_REGISTER(Scheduler, ClosedForm<PolynomialLR>, "PolynomialLR");
 struct StepLR : ScheduleOptions {
   int64_t step_size = 1;
   double gamma = 0.1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("step_size", step_size, "steps from one decay to the next", config::required);
     v("gamma", gamma, "factor of a decay", 0, 1);
     ScheduleOptions::visit(v);
@@ -98,8 +93,7 @@ CYTRA_REGISTER(Scheduler, ClosedForm<StepLR>, "StepLR");
 struct MultiStepLR : ScheduleOptions {
   std::vector<int64_t> milestones;
   double gamma = 0.1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("milestones", milestones, "steps at which the rate decays", config::required);
     v("gamma", gamma, "factor of a decay", 0, 1);
     ScheduleOptions::visit(v);

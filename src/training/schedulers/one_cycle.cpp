@@ -17,8 +17,7 @@ struct OneCycleLR : ScheduleOptions {
          final_div_factor = 1e4;
   std::string anneal_strategy = "cos";
   bool cycle_momentum = true, three_phase = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("max_lr", max_lr, "highest learning rate; null: the optimizer's", 0, 1e9);
     v("total_steps", total_steps, "steps of the cycle; null: the whole training", 1, 1e12);
     v("epochs", epochs, "with steps_per_epoch, in place of total_steps", 1, 1e9);

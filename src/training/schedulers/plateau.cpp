@@ -16,8 +16,7 @@ class ReduceLROnPlateau final : public Scheduler {
     std::string monitor = "val/loss", mode = "min", threshold_mode = "rel";
     double factor = 0.1, threshold = 1e-4, min_lr = 0, eps = 1e-8;
     int64_t patience = 10, cooldown = 0;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("monitor", monitor, "metric to watch");
       v("mode", mode, "min: lower is better", {"min", "max"});
       v("factor", factor, "factor of the learning rate when it is lowered", 0, 1);

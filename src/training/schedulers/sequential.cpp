@@ -15,8 +15,7 @@ class SequentialLR final : public Schedule {
   struct Options : ScheduleOptions {
     config::Node schedulers;
     std::vector<int64_t> milestones;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("schedulers", schedulers, "one after the other", config::list_of<Scheduler>());
       v("milestones", milestones, "steps at which the next one takes over", 0, 1e12);
       ScheduleOptions::visit(v);

@@ -29,8 +29,7 @@ struct OwnTask final : training::Task {
   struct Options {
     config::Node model;
     bool says = true;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("model", model, "the network", config::component<nn::Model>());
       v("says", says, "what its target means");
     }
@@ -52,10 +51,7 @@ CYTRA_REGISTER(training::Task, OwnTask, "OwnJudgedTask");
 
 struct OwnHead final : tasks::Head {
   struct Options : tasks::HeadOptions {
-    template <class V>
-    void visit(V& v) {
-      HeadOptions::visit(v);
-    }
+    void visit(auto& v) { HeadOptions::visit(v); }
     void check(const config::Node& = config::Node::make_map()) {
       decoder = config::parse_yaml("{_target_: RegressionDecoder}", "OwnHead");
     }

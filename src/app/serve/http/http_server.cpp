@@ -48,8 +48,7 @@ Clock::duration in_seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-template <class View>
-std::string text_of_view(const View& view) {  // Boost has had several types of it
+std::string text_of_view(const auto& view) {  // Boost has had several types of it
   return {view.data(), view.size()};
 }
 
@@ -84,8 +83,7 @@ void split_target(const std::string& target, HttpHead& head) {
   }
 }
 
-template <class Parser>
-HttpHead head_of(const Parser& parser) {
+HttpHead head_of(const auto& parser) {
   const auto& message = parser.get();
   HttpHead head;
   head.method = text_of_view(message.method_string());
@@ -125,8 +123,7 @@ struct Service : std::enable_shared_from_this<Service> {
       : limits(given), handler(work), tcp(io), local(io), retry(io) {}
   void open_tcp(const std::string& host, int64_t number);
   void open_local(const std::string& path);
-  template <class Acceptor>
-  void accept(Acceptor& acceptor);
+  void accept(auto& acceptor);
   bool make_room();
   void close();
   void count(int64_t more_connections, int64_t more_exchanges) {

@@ -12,8 +12,7 @@ namespace cytra::app {
 
 /// A checkpoint, which may be left out where `models` names some.
 struct ServedCheckpoint : inference::CheckpointOptions {
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("ckpt_path", ckpt_path, "the model of a server with a single one, as of predict");
     v("config", config, "for models that hold no configuration, as of predict");
     v("weights_only", config::Unused{{"true"}}, "nothing else is taken");
@@ -24,8 +23,7 @@ struct ServedCheckpoint : inference::CheckpointOptions {
 struct ServeLimits {
   int64_t connections = 1024, header_kb = 16, body_mb = 256, requests = 64, requests_mb = 1024;
   double timeout_s = 300, idle_s = 60, drain_s = 60;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("connections", connections, "open at once; one that is idle makes room", 1, 1e6);
     v("header_kb", header_kb, "of a request's head", 1, 1024);
     v("body_mb", body_mb, "of a request's body: an image, as it is on a disk", 1, 1e6);
@@ -45,8 +43,7 @@ struct ServeLimits {
 struct ServeBatching {
   int64_t max_batch_size = 8;
   double max_latency = 0.1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("max_batch_size",
       max_batch_size,
       "images of one size that are computed together; 1: each by itself",
@@ -71,8 +68,7 @@ struct ServeConfig : CommonConfig {
   OneProcessOptions trainer;
   inference::ModelPerformanceOptions performance;
   inference::ModelPreparationOptions model;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("checkpoint", checkpoint, "the model, where there is one");
     v("models", models, "several models by their names: {cells: a.ckpt, nuclei: b.ckpt}");
     v("host",

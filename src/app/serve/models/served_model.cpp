@@ -95,8 +95,7 @@ class ServedModel::Job final : public pipelines::BatchRequest,
   ~Job() override { --model_.open_; }
 
   /// Does some of the work; an error is the answer.
-  template <class Work>
-  bool attempt(const Work& work) {
+  bool attempt(const auto& work) {
     try {
       const c10::InferenceMode inference_mode;
       device::guarded(work);

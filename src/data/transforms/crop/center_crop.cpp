@@ -14,8 +14,7 @@ namespace cytra::data::spatial {
 namespace {
 
 /// Crops the middle. size_of(an image's size) is the crop's size.
-template <class F>
-void crop_centers(const KeyOptions& options, Sample& sample, const F& size_of) {
+void crop_centers(const KeyOptions& options, Sample& sample, const auto& size_of) {
   options.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
     const at::IntArrayRef now = image.sizes().slice(1);
     const std::vector<int64_t> size = size_of(now), start = center_start(now, size);
@@ -26,8 +25,7 @@ void crop_centers(const KeyOptions& options, Sample& sample, const F& size_of) {
 
 struct CenterSpatialCropd : KeyOptions {
   std::vector<int64_t> roi_size;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("roi_size",
       roi_size,
@@ -45,8 +43,7 @@ CYTRA_REGISTER(Transform, PerSample<CenterSpatialCropd>, "CenterSpatialCropd");
 
 struct CenterScaleCropd : KeyOptions {
   std::vector<double> roi_scale;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("roi_scale",
       roi_scale,
@@ -77,8 +74,7 @@ struct CropForegroundd : KeyOptions {
   bool allow_smaller = false;
   std::vector<std::string> mode{"constant"};
   double value = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("source_key", source_key, "the key whose foreground gives the box", config::required);
     v("select_fn", select_fn, "what is foreground", {"> 0"});

@@ -18,8 +18,7 @@ struct GridPatchd : KeyOptions {
   int64_t num_samples = 0;
   double overlap = 0, value = 0;
   std::optional<std::string> sort_fn, pad_mode;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("patch_size",
       patch_size,

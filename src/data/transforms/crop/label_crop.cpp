@@ -17,8 +17,7 @@ namespace {
 struct CropOptions : KeyOptions {
   std::vector<int64_t> spatial_size;
   int64_t num_samples = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("spatial_size",
       spatial_size,
@@ -55,8 +54,7 @@ struct CropOptions : KeyOptions {
 struct CenterOptions {
   std::optional<std::string> image_key;
   double image_threshold = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("image_key", image_key, "centres lie where this image is above image_threshold");
     v("image_threshold", image_threshold, "see image_key; in the image's intensities");
   }
@@ -75,8 +73,7 @@ struct CenterOptions {
 struct LabelOptions : CropOptions, CenterOptions {
   std::string label_key;
   bool allow_smaller = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     CropOptions::visit(v);
     v("label_key", label_key, "the key that chooses the centres", config::required);
     CenterOptions::visit(v);
@@ -125,8 +122,7 @@ Places take_list(Sample& sample, const std::string& key) {
 struct RandCropByPosNegLabeld : LabelOptions {
   double pos = 1, neg = 1;
   std::optional<std::string> fg_indices_key, bg_indices_key;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     LabelOptions::visit(v);
     v("pos", pos, "a centre is in the foreground with probability pos / (pos + neg)", 0, 1e9);
     v("neg", neg, "see pos", 0, 1e9);
@@ -179,8 +175,7 @@ struct RandCropByLabelClassesd : LabelOptions {
   std::vector<double> ratios;
   std::optional<int64_t> num_classes;
   std::optional<std::string> indices_key;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     LabelOptions::visit(v);
     v("ratios", ratios, "how often a centre is of each class; default: all alike", 0, 1e9);
     v("num_classes", num_classes, kNumClasses, 1, 1e6);
@@ -227,8 +222,7 @@ CYTRA_REGISTER(Transform, PerSample<RandCropByLabelClassesd>, "RandCropByLabelCl
 
 /// Options of transforms that list voxels for the crops above, once for each image.
 struct ListOptions : KeyOptions, CenterOptions {
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     CenterOptions::visit(v);
     v("output_shape", config::Unused{{"null"}}, "places are counted in raster order");
@@ -237,8 +231,7 @@ struct ListOptions : KeyOptions, CenterOptions {
 
 struct FgBgToIndicesd : ListOptions {
   std::string fg_postfix = "_fg_indices", bg_postfix = "_bg_indices";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ListOptions::visit(v);
     v("fg_postfix", fg_postfix, "the foreground of KEY is listed under KEY and this");
     v("bg_postfix", bg_postfix, "likewise the background");
@@ -258,8 +251,7 @@ CYTRA_REGISTER(Transform, PerSample<FgBgToIndicesd>, "FgBgToIndicesd");
 struct ClassesToIndicesd : ListOptions {
   std::string indices_postfix = "_cls_indices";
   std::optional<int64_t> num_classes;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ListOptions::visit(v);
     v("indices_postfix", indices_postfix, "class C of KEY is listed under KEY, this, _ and C");
     v("num_classes", num_classes, kNumClasses, 1, 1e6);
@@ -281,8 +273,7 @@ CYTRA_REGISTER(Transform, PerSample<ClassesToIndicesd>, "ClassesToIndicesd");
 
 struct RandWeightedCropd : CropOptions {
   std::string w_key;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     CropOptions::visit(v);
     v("w_key",
       w_key,

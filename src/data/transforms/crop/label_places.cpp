@@ -11,8 +11,7 @@ namespace {
 constexpr int64_t kBlock = 4096;
 
 /// Calls use() with the voxels in their type; rare types become float32.
-template <class F>
-void visit(const at::Tensor& voxels, const F& use) {
+void visit(const at::Tensor& voxels, const auto& use) {
   switch (voxels.scalar_type()) {
     case at::kBool:
       return use(static_cast<const uint8_t*>(voxels.const_data_ptr()));

@@ -25,8 +25,7 @@ struct RandomMultiScaleCropd : KeyOptions {
   config::Node scales_dict;
   int64_t num_samples = 1;
   std::map<std::string, std::vector<double>> scales;  // of scales_dict, per dimension of the patch
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("patch_shape",
       patch_shape,

@@ -36,8 +36,7 @@ void crop_all(const KeyOptions& options,
 
 struct SpatialCropd : KeyOptions {
   std::vector<int64_t> roi_start, roi_end, roi_center, roi_size;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("roi_start", roi_start, "first voxel, per spatial dimension");
     v("roi_end", roi_end, "one past the last voxel; clipped to the image");
@@ -83,8 +82,7 @@ struct RandSpatialCropSamplesd : KeyOptions {
   std::vector<int64_t> roi_size, max_roi_size;
   int64_t num_samples = 1;
   bool random_center = true, random_size = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("roi_size",
       roi_size,

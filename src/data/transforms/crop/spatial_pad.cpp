@@ -15,8 +15,7 @@ namespace {
 struct PadOptions : KeyOptions {
   std::vector<std::string> mode{"constant"};
   double value = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("mode",
       mode,
@@ -29,8 +28,7 @@ struct PadOptions : KeyOptions {
     check_per_key("mode", mode, *this);
   }
   /// Pads every key. widths_of(an image's size) is the padding of it.
-  template <class F>
-  void pad_all(Sample& sample, const F& widths_of) const {
+  void pad_all(Sample& sample, const auto& widths_of) const {
     if (is_large_enough(sample, widths_of)) return;
     move_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
       const PadWidths widths = widths_of(image.sizes().slice(1));
@@ -43,8 +41,7 @@ struct PadOptions : KeyOptions {
 
  private:
   /// Whether no key gets a voxel: then images that are not read yet need not be read.
-  template <class F>
-  bool is_large_enough(Sample& sample, const F& widths_of) const {
+  bool is_large_enough(Sample& sample, const auto& widths_of) const {
     for (const std::string& key : keys) {
       if (skips(sample, key)) continue;
       const std::vector<int64_t> size = sample.size(key);
@@ -58,14 +55,12 @@ struct PadOptions : KeyOptions {
 
 struct MethodOptions : PadOptions {
   std::string method = "symmetric";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     PadOptions::visit(v);
     v("method", method, "pad on both sides, or at the end only", {"symmetric", "end"});
   }
   /// Pads every key up to size_of(its own size).
-  template <class F>
-  void pad_to(Sample& sample, const F& size_of) const {
+  void pad_to(Sample& sample, const auto& size_of) const {
     pad_all(sample,
             [&](at::IntArrayRef now) { return widths_to(now, size_of(now), method == "end"); });
   }
@@ -73,8 +68,7 @@ struct MethodOptions : PadOptions {
 
 struct SpatialPadd : MethodOptions {
   std::vector<int64_t> spatial_size;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     MethodOptions::visit(v);
     v("spatial_size",
       spatial_size,
@@ -92,8 +86,7 @@ CYTRA_REGISTER(Transform, PerSample<SpatialPadd>, "SpatialPadd");
 
 struct BorderPadd : PadOptions {
   std::vector<int64_t> spatial_border;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     PadOptions::visit(v);
     v("spatial_border",
       spatial_border,
@@ -121,8 +114,7 @@ CYTRA_REGISTER(Transform, PerSample<BorderPadd>, "BorderPadd");
 
 struct DivisiblePadd : MethodOptions {
   std::vector<int64_t> k;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     MethodOptions::visit(v);
     v("k", k, "sizes become multiples of this, per spatial dimension", config::required);
   }
@@ -135,8 +127,7 @@ CYTRA_REGISTER(Transform, PerSample<DivisiblePadd>, "DivisiblePadd");
 
 struct ResizeWithPadOrCropd : MethodOptions {
   std::vector<int64_t> spatial_size;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     MethodOptions::visit(v);
     v("spatial_size",
       spatial_size,

@@ -10,8 +10,7 @@ namespace cytra::data::fundus {
 namespace {
 
 /// Adds a row to `sums`, a value for each pixel.
-template <class T>
-void add_row(const T* from, int64_t step, std::vector<uint32_t>& sums) {
+void add_row(const auto* from, int64_t step, std::vector<uint32_t>& sums) {
   const auto width = static_cast<int64_t>(sums.size());
   uint32_t* into = sums.data();
   if (step == 1) {

@@ -200,11 +200,10 @@ std::vector<std::size_t> inliers_of(const Ellipse& ellipse,
   return inliers;
 }
 
-template <class Fit>
 Consensus refine(Ellipse ellipse,
                  const std::vector<Point>& points,
                  const Judge& judge,
-                 const Fit& fit) {
+                 const auto& fit) {
   Consensus found;
   for (int i = 0; i < kSelections; ++i) {
     std::vector<Point> chosen;

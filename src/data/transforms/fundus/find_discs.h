@@ -39,8 +39,7 @@ struct DiscOptions {
   double min_radius = 0.15;     // share of the image's smaller side
   double max_radius = 1.0;      // share of the image's larger side
   double min_axes_ratio = 0.7;  // minor : major axis; 1: circles alone
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("seed", seed, "seed of RANSAC's draws: the same image and seed give the same disc", 0, 1e9);
     v("min_inliers", min_inliers, "share of the rays that must end at the disc's outline", 0.1, 1);
     v("min_radius",

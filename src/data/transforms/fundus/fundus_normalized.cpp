@@ -20,8 +20,7 @@ struct FundusNormalized : spatial::KeyOptions, DiscOptions {
   bool mask = true;
   double white = 255;
   std::vector<std::string> mode{"bilinear"};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     spatial::KeyOptions::visit(v);
     v("size", view.size, "pixels of a side of the result", 16, 16384);
     v("fill", view.fill, "diameter of the disc as a share of that", 0.1, 2);

@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/error.h"
 #include "data/sample/gaussian_filter.h"
 #include "data/sample/resample.h"
 #include "data/transforms/fundus/block_means.h"

@@ -6,8 +6,7 @@ namespace {
 
 struct Activationsd : KeyOptions {
   bool sigmoid = false, softmax = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("sigmoid", sigmoid, "of each value");
     v("softmax", softmax, "over the channels");

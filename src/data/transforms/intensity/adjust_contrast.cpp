@@ -44,8 +44,7 @@ void visit_both(V& v, Options& options) {
 struct AdjustContrastd : KeyOptions {
   double gamma = 1;
   bool invert_image = false, retain_stats = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("gamma", gamma, "the exponent", config::required);
     visit_both(v, *this);
@@ -59,8 +58,7 @@ CYTRA_REGISTER(Transform, PerKey<AdjustContrastd>, "AdjustContrastd");
 struct RandAdjustContrastd : RandKeyOptions {
   std::vector<double> gamma{0.5, 4.5};
   bool invert_image = false, retain_stats = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("gamma", gamma, "range of the exponent; one number above 0.5: 0.5..number");
     visit_both(v, *this);

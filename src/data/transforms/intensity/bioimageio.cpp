@@ -116,8 +116,7 @@ struct BinarizeOperation {
   static constexpr bool kIsPointwise = true;
   std::vector<double> threshold;
   std::string axis = "channel";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("threshold", threshold, "values above are 1, others 0", config::required);
     v("axis", axis, "of several thresholds", {"channel"});
   }
@@ -129,8 +128,7 @@ struct BinarizeOperation {
 struct ClipOperation {
   std::optional<double> min, max, min_percentile, max_percentile;
   Axes axes;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("min", min, "lower bound");
     v("max", max, "upper bound");
     v("min_percentile", min_percentile, "the percentile that is the lower bound", 0, 100);
@@ -161,8 +159,7 @@ struct ClipOperation {
 struct EnsureDtypeOperation {
   static constexpr bool kIsPointwise = true;
   std::string dtype;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("dtype",
       dtype,
       "the values that a type can hold",
@@ -197,8 +194,7 @@ struct ScaleLinearOperation {
   static constexpr bool kIsPointwise = true;
   std::vector<double> gain{1}, offset{0};
   std::string axis = "channel";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("gain", gain, "factor");
     v("offset", offset, "is added then");
     v("axis", axis, "of several numbers", {"channel"});
@@ -210,18 +206,14 @@ struct ScaleLinearOperation {
 
 struct SigmoidOperation {
   static constexpr bool kIsPointwise = true;
-  template <class V>
-  void visit(V&) {}
+  void visit(auto&) {}
   at::Tensor operator()(const at::Tensor& image) const { return image.sigmoid(); }
 };
 
 struct SoftmaxOperation {
   static constexpr bool kIsPointwise = true;
   std::string axis = "channel";
-  template <class V>
-  void visit(V& v) {
-    v("axis", axis, "over which", {"channel"});
-  }
+  void visit(auto& v) { v("axis", axis, "over which", {"channel"}); }
   at::Tensor operator()(const at::Tensor& image) const { return image.softmax(0); }
 };
 
@@ -229,8 +221,7 @@ struct FixedZeroMeanUnitVarianceOperation {
   static constexpr bool kIsPointwise = true;
   std::vector<double> mean, std;
   std::string axis = "channel";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("mean", mean, "is subtracted", config::required);
     v("std", std, "divides, with 1e-6 more", config::required);
     v("axis", axis, "of several numbers", {"channel"});
@@ -243,8 +234,7 @@ struct FixedZeroMeanUnitVarianceOperation {
 struct ZeroMeanUnitVarianceOperation {
   Axes axes;
   double eps = 1e-6;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("axes", axes, "axes whose values are normalised together; null: all");
     v("eps", eps, "is added to the deviation");
   }
@@ -262,8 +252,7 @@ struct ScaleMeanVarianceOperation {
   Axes axes;
   double eps = 1e-6;
   std::optional<std::string> reference_tensor;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("axes", axes, "axes whose values are taken together; null: all");
     v("eps", eps, "is added to deviations");
     v("reference_tensor", reference_tensor, "whose mean and deviation are taken over: input");
@@ -289,8 +278,7 @@ struct ScaleRangeOperation {
   Axes axes;
   double min_percentile = 0, max_percentile = 100, eps = 1e-6;
   std::optional<std::string> reference_tensor;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("axes", axes, "axes whose values are scaled together; null: all");
     v("min_percentile", min_percentile, "what becomes 0", 0, 100);
     v("max_percentile", max_percentile, "what becomes 1", 0, 100);
@@ -360,8 +348,7 @@ BioimageioOperation operation_of(const config::Node& node) {
 
 struct BioimageioProcessingd : KeyOptions {
   config::Node operations;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("operations", operations, "preprocessing of bioimage.io's model description 0.5");
   }

@@ -9,8 +9,7 @@ namespace {
 struct ClipIntensityPercentilesd : KeyOptions {
   std::optional<double> lower, upper, sharpness_factor;
   bool channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("lower", lower, "percentile to clip at below; null: do not", 0, 100);
@@ -59,8 +58,7 @@ CYTRA_REGISTER(Transform, PerKey<ClipIntensityPercentilesd>, "ClipIntensityPerce
 struct Clipd : KeyOptions {
   double low = 0.01, high = 99.99;
   bool percentile = true, per_channel = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("low", low, "percentile or intensity to clip at below");
     v("high", high, "percentile or intensity to clip at above");

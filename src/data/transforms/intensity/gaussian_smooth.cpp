@@ -9,8 +9,7 @@
 namespace cytra::data {
 namespace {
 
-template <class V>
-void visit_approx(V& v, std::string& approx) {
+void visit_approx(auto& v, std::string& approx) {
   v("approx", approx, "how the kernel is computed", {"erf", "sampled", "scalespace"});
 }
 
@@ -26,8 +25,7 @@ at::Tensor sharpen(const at::Tensor& image,
 struct GaussianSmoothd : KeyOptions {
   std::vector<double> sigma;
   std::string approx = "erf";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("sigma", sigma, "deviation in voxels, one or one per axis (Z, Y, X)", config::required);
     visit_approx(v, approx);
@@ -42,8 +40,7 @@ struct GaussianSharpend : KeyOptions {
   std::vector<double> sigma1{3}, sigma2{1};
   double alpha = 30;
   std::string approx = "erf";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("sigma1", sigma1, "deviation of the first blur in voxels, one or one per axis (Z, Y, X)");
     v("sigma2", sigma2, "of the second blur, likewise");
@@ -68,8 +65,7 @@ std::vector<double> for_axes(std::vector<double> sigma, const at::Tensor& image)
 struct RandGaussianSmoothd : RandKeyOptions {
   std::vector<double> sigma_x{0.25, 1.5}, sigma_y{0.25, 1.5}, sigma_z{0.25, 1.5};
   std::string approx = "erf";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("sigma_x", sigma_x, "range of the deviation along the first axis: Z of stacks, Y of planes");
     v("sigma_y", sigma_y, "along the second axis: Y of stacks, X of planes");
@@ -108,8 +104,7 @@ struct RandGaussianSharpend : RandKeyOptions {
   std::vector<double> sigma1_x{0.5, 1}, sigma1_y{0.5, 1}, sigma1_z{0.5, 1};
   std::vector<double> sigma2_x{0.5}, sigma2_y{0.5}, sigma2_z{0.5}, alpha{10, 30};
   std::string approx = "erf";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("sigma1_x",
       sigma1_x,

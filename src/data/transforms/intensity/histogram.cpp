@@ -7,8 +7,7 @@ namespace cytra::data {
 namespace {
 
 /// Applies curve(value) to every value.
-template <class Curve>
-at::Tensor map_values(const at::Tensor& image, const Curve& curve) {
+at::Tensor map_values(const at::Tensor& image, const auto& curve) {
   const at::Tensor in = image.contiguous();
   at::Tensor out = at::empty_like(in);
   const float* from = in.const_data_ptr<float>();
@@ -78,8 +77,7 @@ struct HistogramNormalized : KeyOptions {
   int64_t num_bins = 256;
   double min = 0, max = 255;
   std::optional<std::string> mask_key;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("num_bins", num_bins, "bins of the histogram", 1, 1e7);
@@ -110,8 +108,7 @@ CYTRA_REGISTER(Transform, PerSample<HistogramNormalized>, "HistogramNormalized")
 
 struct RandHistogramShiftd : RandKeyOptions {
   std::vector<int64_t> num_control_points{10};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("num_control_points",
       num_control_points,

@@ -9,8 +9,7 @@ namespace {
 
 struct MedianSmoothd : KeyOptions {
   std::vector<int64_t> radius;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("radius", radius, "voxels to each side, one or one per axis (Z, Y, X)", config::required);
   }

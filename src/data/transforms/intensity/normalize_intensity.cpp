@@ -70,8 +70,7 @@ class MomentSums {
 struct NormalizeIntensityd : KeyOptions {
   std::vector<double> subtrahend, divisor;
   bool nonzero = false, channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("subtrahend",

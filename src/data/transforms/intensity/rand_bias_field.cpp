@@ -21,8 +21,7 @@ at::Tensor legendre(int64_t degree, int64_t size) {
 struct RandBiasFieldd : RandKeyOptions {
   int64_t degree = 3;
   std::vector<double> coeff_range{0, 0.1};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     visit_dtype(v);
     v("degree", degree, "degree of the polynomials", 1, 100);

@@ -32,8 +32,7 @@ struct CoarseOptions : RandKeyOptions {
   int64_t holes = 1;
   std::vector<int64_t> spatial_size, max_spatial_size;
   std::optional<int64_t> max_holes;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("holes", holes, "number of boxes, or the least number", config::required);
     v("spatial_size",
@@ -90,8 +89,7 @@ struct CoarseOptions : RandKeyOptions {
 struct RandCoarseDropoutd : CoarseOptions {
   bool dropout_holes = true;
   std::vector<double> fill_value;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     CoarseOptions::visit(v);
     v("dropout_holes", dropout_holes, "fill the boxes; false: all but the boxes");
     v("fill_value",

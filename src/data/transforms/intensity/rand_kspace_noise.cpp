@@ -25,8 +25,7 @@ at::Tensor from_kspace(const at::Tensor& kspace) {
 
 struct RandGibbsNoised : RandKeyOptions {
   std::vector<double> alpha{0, 1};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("alpha", alpha, "range of the strength; 1 blanks the image; one number: 0..number", 0, 1);
   }
@@ -52,8 +51,7 @@ CYTRA_REGISTER(Transform, RandPerKey<RandGibbsNoised>, "RandGibbsNoised");
 struct RandKSpaceSpikeNoised : RandKeyOptions {
   std::vector<std::vector<double>> intensity_range;
   bool channel_wise = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("intensity_range",
       intensity_range,

@@ -25,8 +25,7 @@ at::Tensor normal(at::IntArrayRef sizes, double mean, double deviation, Rng& rng
 struct RandGaussianNoised : RandKeyOptions {
   double mean = 0, std = 0.1;
   bool sample_std = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     visit_dtype(v);
     v("mean", mean, "mean of the noise");
@@ -79,8 +78,7 @@ CYTRA_REGISTER(BatchTransform, PerBatch<BatchNoise>, "RandGaussianNoised");
 struct RandRicianNoised : RandKeyOptions {
   std::vector<double> mean{0}, std{1};
   bool channel_wise = false, relative = false, sample_std = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     visit_dtype(v);
     v("mean", mean, "mean of both Gaussians; with channel_wise one per channel, or one");

@@ -12,8 +12,7 @@ struct RandSimulateLowResolutiond : RandKeyOptions {
   std::string downsample_mode = "nearest", upsample_mode = "trilinear";
   std::vector<double> zoom_range{0.5, 1};
   bool align_corners = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("downsample_mode", downsample_mode, "interpolation to fewer voxels", spatial::kResizeModes);
     v("upsample_mode",

@@ -8,8 +8,7 @@ namespace {
 struct ScaleIntensityd : KeyOptions {
   std::optional<double> minv = 0.0, maxv = 1.0, factor;
   bool channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("minv", minv, "becomes the least value; null, like maxv: 0 to 1");
@@ -52,8 +51,7 @@ CYTRA_REGISTER(Transform, PerKey<ScaleIntensityd>, "ScaleIntensityd");
 struct RandScaleIntensityd : RandKeyOptions {
   std::vector<double> factors;
   bool channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     visit_dtype(v);
     v("factors",
@@ -77,8 +75,7 @@ CYTRA_REGISTER(Transform, RandPerKey<RandScaleIntensityd>, "RandScaleIntensityd"
 struct RandScaleIntensityFixedMeand : RandKeyOptions {
   std::vector<double> factors;
   bool fixed_mean = true, preserve_range = false, channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     visit_dtype(v);
     v("factors",

@@ -25,8 +25,7 @@ at::Tensor scale(const at::Tensor& image, double a_min, double a_max, const Outp
 struct RangeOptions : KeyOptions {
   std::optional<double> b_min, b_max;
   bool clip = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("b_min", b_min, "low end of the result; null: 0, and nothing is clipped there");
@@ -37,8 +36,7 @@ struct RangeOptions : KeyOptions {
 
 struct ScaleIntensityRanged : RangeOptions {
   double a_min = 0, a_max = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RangeOptions::visit(v);
     v("a_min", a_min, "intensity that becomes b_min", config::required);
     v("a_max", a_max, "intensity that becomes b_max", config::required);
@@ -53,8 +51,7 @@ CYTRA_REGISTER(Transform, PerKey<ScaleIntensityRanged>, "ScaleIntensityRanged");
 struct ScaleIntensityRangePercentilesd : RangeOptions {
   double lower = 0, upper = 0;
   bool relative = false, channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RangeOptions::visit(v);
     v("lower", lower, "percentile that becomes b_min", config::required);
     v("upper", upper, "percentile that becomes b_max", config::required);

@@ -8,8 +8,7 @@ namespace {
 
 struct ShiftIntensityd : KeyOptions {
   double offset = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("offset", offset, "what to add", config::required);
     v("safe", config::Unused{}, "float32 does not overflow here");
@@ -22,8 +21,7 @@ CYTRA_REGISTER(Transform, PerKey<ShiftIntensityd>, "ShiftIntensityd");
 struct RandShiftIntensityd : RandKeyOptions {
   std::vector<double> offsets;
   bool channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     v("offsets", offsets, "range of what to add; one number: -number..number", config::required);
     v("channel_wise", channel_wise, "an offset for each channel");
@@ -53,8 +51,7 @@ at::Tensor shift_by_deviation(const at::Tensor& part, double factor, bool nonzer
 struct StdShiftIntensityd : KeyOptions {
   double factor = 0;
   bool nonzero = false, channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("factor", factor, "deviations to add", config::required);
@@ -72,8 +69,7 @@ CYTRA_REGISTER(Transform, PerKey<StdShiftIntensityd>, "StdShiftIntensityd");
 struct RandStdShiftIntensityd : RandKeyOptions {
   std::vector<double> factors;
   bool nonzero = false, channel_wise = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandKeyOptions::visit(v);
     visit_dtype(v);
     v("factors",

@@ -10,8 +10,7 @@ struct SobelGradientsd : KeyOptions {
   std::vector<int64_t> spatial_axes;
   bool normalize_kernels = true, normalize_gradients = false;
   std::string padding_mode = "reflect";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("kernel_size", kernel_size, "voxels of the kernel, an odd number", 3, 99);

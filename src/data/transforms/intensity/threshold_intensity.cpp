@@ -8,8 +8,7 @@ namespace {
 struct ThresholdIntensityd : KeyOptions {
   double threshold = 0, cval = 0;
   bool above = true;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("threshold", threshold, "the values kept lie strictly beyond it", config::required);
     v("above", above, "keep those above; false: those below");

@@ -13,8 +13,7 @@ struct AsDiscreted : KeyOptions {
   std::vector<std::optional<int64_t>> to_onehot{std::nullopt};
   std::vector<std::optional<double>> threshold{std::nullopt};
   std::vector<std::optional<std::string>> rounding{std::nullopt};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("argmax", argmax, "the channel with the largest value; or one per key");
     v("to_onehot", to_onehot, "a channel for each of so many classes; or one per key");

@@ -8,8 +8,7 @@ namespace {
 
 struct ComponentLabelsd : KeyOptions {
   std::vector<double> values;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("values",
       values,

@@ -8,8 +8,7 @@ namespace {
 
 struct DistanceTransformEDTd : KeyOptions {
   std::vector<double> sampling;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("sampling",
       sampling,

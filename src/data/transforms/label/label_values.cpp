@@ -10,8 +10,7 @@ namespace {
 struct LabelFilterd : KeyOptions {
   static constexpr bool kIsPointwise = true;
   std::vector<double> applied_labels;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("applied_labels", applied_labels, "labels that stay, others become 0", config::required);
   }
@@ -25,8 +24,7 @@ CYTRA_REGISTER(Transform, PerKey<LabelFilterd>, "LabelFilterd");
 struct MapLabelValued : KeyOptions {
   static constexpr bool kIsPointwise = true;
   std::vector<double> orig_labels, target_labels;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("orig_labels", orig_labels, "labels to change, others stay", config::required);
@@ -49,8 +47,7 @@ CYTRA_REGISTER(Transform, PerKey<MapLabelValued>, "MapLabelValued");
 struct LabelToMaskd : KeyOptions {
   std::vector<int64_t> select_labels;
   bool merge_channels = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("select_labels",
       select_labels,
@@ -79,8 +76,7 @@ CYTRA_REGISTER(Transform, PerKey<LabelToMaskd>, "LabelToMaskd");
 
 struct LabelToContourd : KeyOptions {
   std::string kernel_type = "Laplace";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("kernel_type", kernel_type, "the filter", {"Laplace"});
   }

@@ -11,8 +11,7 @@ namespace {
 /// An operation of ops/labels/ with the keys that it is applied to.
 template <class Operation>
 struct WithKeys : KeyOptions, Operation {
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     Operation::visit(v);
   }

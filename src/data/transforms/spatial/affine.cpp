@@ -18,8 +18,7 @@ struct Affined : SampleOptions {
   std::vector<int64_t> spatial_size;
   bool align_corners = false;
   std::string rotate_order = "XYZ";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     SampleOptions::visit(v);
     visit_dtype(v);
     v("rotate_params",
@@ -89,8 +88,7 @@ struct Affined : SampleOptions {
 CYTRA_REGISTER(Transform, PerSample<Affined>, "Affined");
 
 struct RandAffined : RandAffineOptions {
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandAffineOptions::visit(v);
     v("cache_grid", config::Unused{}, "of MONAI");
   }

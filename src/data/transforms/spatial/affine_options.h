@@ -17,8 +17,7 @@ struct SampleOptions : KeyOptions {
       : padding_mode{padding}, splines(with_splines) {}
   std::vector<std::string> mode{"bilinear"}, padding_mode;
   bool splines;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("mode",
       mode,
@@ -68,8 +67,7 @@ struct RandAffineOptions : SampleOptions {
   double prob = 0.1;
   Ranges rotate_range, shear_range, translate_range, scale_range;
   std::vector<int64_t> spatial_size;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     SampleOptions::visit(v);
     v("prob", prob, "probability of the transform", 0, 1);
     v("rotate_range",

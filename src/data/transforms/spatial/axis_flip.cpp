@@ -14,8 +14,7 @@ namespace cytra::data::spatial {
 namespace {
 
 /// Turns every key; turn_of(dimensions of an image) is its turn.
-template <class F>
-void turn_all(const KeyOptions& options, Sample& sample, const F& turn_of) {
+void turn_all(const KeyOptions& options, Sample& sample, const auto& turn_of) {
   options.move_each(sample, [&](const at::Tensor& image, std::size_t, io::Geometry& geometry) {
     const Turn turn = turn_of(image.dim() - 1);
     move_voxels(geometry, matrix_of(turn, image.sizes().slice(1)));
@@ -25,8 +24,7 @@ void turn_all(const KeyOptions& options, Sample& sample, const F& turn_of) {
 
 struct FlipOptions : KeyOptions {
   std::vector<int64_t> spatial_axis;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("spatial_axis", spatial_axis, "spatial axes to flip (0 is the first after C); empty: all");
   }
@@ -49,8 +47,7 @@ CYTRA_REGISTER(Transform, PerSample<Flipd>, "Flipd");
 
 struct PlaneOptions : KeyOptions {
   std::vector<int64_t> spatial_axes{0, 1};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("spatial_axes", spatial_axes, "the plane of the turn: from the first to the second axis");
   }
@@ -65,8 +62,7 @@ struct PlaneOptions : KeyOptions {
 
 struct Rotate90d : PlaneOptions {
   int64_t k = 1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     PlaneOptions::visit(v);
     v("k", k, "turns by 90 degrees");
   }
@@ -82,8 +78,7 @@ CYTRA_REGISTER(Transform, PerSample<Rotate90d>, "Rotate90d");
 
 struct RandFlipd : FlipOptions {
   double prob = 0.1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     FlipOptions::visit(v);
     v("prob", prob, "probability of a flip", 0, 1);
   }
@@ -94,8 +89,7 @@ struct RandFlipd : FlipOptions {
 
 struct RandAxisFlipd : KeyOptions {
   double prob = 0.1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("prob", prob, "probability of a flip along one axis, drawn from all", 0, 1);
   }
@@ -108,8 +102,7 @@ struct RandAxisFlipd : KeyOptions {
 struct RandRotate90d : PlaneOptions {
   double prob = 0.1;
   int64_t max_k = 3;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     PlaneOptions::visit(v);
     v("prob", prob, "probability of a turn; crops need equal sides in its plane", 0, 1);
     v("max_k", max_k, "turns are drawn from 1..max_k", 1, 3);

@@ -14,8 +14,7 @@ namespace {
 
 struct ElasticOptions : RandAffineOptions {
   std::vector<double> magnitude_range;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RandAffineOptions::visit(v);
     v("magnitude_range",
       magnitude_range,
@@ -45,8 +44,7 @@ struct ElasticOptions : RandAffineOptions {
 
 struct Rand2DElasticd : ElasticOptions {
   std::vector<double> spacing;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ElasticOptions::visit(v);
     v("spacing",
       spacing,
@@ -83,8 +81,7 @@ CYTRA_REGISTER(Transform, PerSample<Rand2DElasticd>, "Rand2DElasticd");
 
 struct Rand3DElasticd : ElasticOptions {
   std::vector<double> sigma_range;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ElasticOptions::visit(v);
     v("sigma_range",
       sigma_range,

@@ -33,8 +33,7 @@ struct DistortOptions : SampleOptions {
 struct GridDistortiond : DistortOptions {
   std::vector<int64_t> num_cells;
   Steps distort_steps;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     SampleOptions::visit(v);
     v("num_cells", num_cells, kCells, config::required);
     v("distort_steps",
@@ -73,8 +72,7 @@ struct RandGridDistortiond : DistortOptions {
   std::vector<int64_t> num_cells{5};
   double prob = 0.1;
   std::vector<double> distort_limit{-0.03, 0.03};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     SampleOptions::visit(v);
     v("num_cells", num_cells, kCells, 1, 1e6);
     v("prob", prob, "probability of the transform", 0, 1);

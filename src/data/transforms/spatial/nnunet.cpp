@@ -35,8 +35,7 @@ class NnunetPreprocessingd final : public Transform {
     std::optional<bool> force_separate_z = false;
     double separate_z_anisotropy_threshold = 3;
     std::string mode = "linear", aniso_axis_mode = "nearest-exact";
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       v("is_seg", config::Unused{{"false"}}, "images are resampled");
       v("order", order, "of the spline", 0, 5);
       v("order_z", order_z, "along a coarse axis that is resampled by itself", 0, 5);
@@ -61,8 +60,7 @@ class NnunetPreprocessingd final : public Transform {
     std::vector<double> spacing;
     std::string resampling_fn_data = "resample_data_or_seg_to_shape";
     Resampling resampling_fn_data_kwargs;
-    template <class V>
-    void visit(V& v) {
+    void visit(auto& v) {
       KeyOptions::visit(v);
       v("normalization_schemes", normalization_schemes, "one per channel", config::required);
       v("use_mask_for_norm",

@@ -15,8 +15,7 @@ namespace {
 struct Orientationd : KeyOptions {
   std::string axcodes;
   bool as_closest_canonical = false;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     v("axcodes",
       axcodes,

@@ -15,8 +15,7 @@ struct ResampleToMatchd : SampleOptions {
   ResampleToMatchd() : SampleOptions("border", /*splines=*/true) {}
   std::string key_dst;
   std::vector<bool> align_corners{false};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     SampleOptions::visit(v);
     v("key_dst", key_dst, "key of the image whose voxel grid all others get", config::required);
     v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");

@@ -25,8 +25,7 @@ using Sizes = std::vector<int64_t>;
 struct InterpolationOptions : KeyOptions {
   std::vector<std::string> mode{"area"};
   std::vector<std::optional<bool>> align_corners{std::nullopt};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("mode", mode, kModes);
@@ -72,8 +71,7 @@ struct Resized : InterpolationOptions {
   std::string size_mode = "all";
   std::vector<bool> anti_aliasing{false};
   std::vector<std::vector<double>> anti_aliasing_sigma;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     InterpolationOptions::visit(v);
     v("spatial_size",
       spatial_size,
@@ -130,8 +128,7 @@ CYTRA_REGISTER(Transform, PerSample<Resized>, "Resized");
 
 struct SmallestMaxSized : InterpolationOptions {
   int64_t max_size = 1024;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     InterpolationOptions::visit(v);
     v("max_size", max_size, "voxels of the shortest dimension, the others follow", 1, 1e9);
   }
@@ -151,8 +148,7 @@ struct ZoomOptions : InterpolationOptions {
   bool keep_size = true;
   std::vector<std::string> padding_mode{"edge"};
   double value = 0;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     InterpolationOptions::visit(v);
     v("keep_size", keep_size, "crop or pad the result to the image's size");
     v("padding_mode", padding_mode, "keep_size's padding, as in SpatialPadd; or one per key");
@@ -195,8 +191,7 @@ struct ZoomOptions : InterpolationOptions {
 
 struct Zoomd : ZoomOptions {
   std::vector<double> zoom_factors;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ZoomOptions::visit(v);
     v("zoom",
       zoom_factors,
@@ -217,8 +212,7 @@ CYTRA_REGISTER(Transform, PerSample<Zoomd>, "Zoomd");
 struct RandZoomd : ZoomOptions {
   double prob = 0.1;
   std::vector<double> min_zoom{0.9}, max_zoom{1.1};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     ZoomOptions::visit(v);
     v("prob", prob, "probability of a zoom", 0, 1);
     v("min_zoom", min_zoom, "smallest factor; one, or one per spatial dimension");

@@ -16,8 +16,7 @@ struct RotateOptions : KeyOptions {
   bool keep_size = true;
   std::vector<std::string> mode{"bilinear"}, padding_mode{"border"};
   std::vector<bool> align_corners{false};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     KeyOptions::visit(v);
     visit_dtype(v);
     v("keep_size", keep_size, "the result has the image's size; false: it holds the whole image");
@@ -77,8 +76,7 @@ struct RotateOptions : KeyOptions {
 struct Rotated : RotateOptions {
   std::vector<double> angle;
   std::string rotate_order = "XYZ";
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RotateOptions::visit(v);
     v("angle",
       angle,
@@ -101,8 +99,7 @@ CYTRA_REGISTER(Transform, PerSample<Rotated>, "Rotated");
 struct RandRotated : RotateOptions {
   std::vector<double> range_x{0}, range_y{0}, range_z{0};
   double prob = 0.1;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     RotateOptions::visit(v);
     v("prob", prob, "probability of a rotation", 0, 1);
     v("range_x",

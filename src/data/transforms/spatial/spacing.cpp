@@ -17,8 +17,7 @@ struct Spacingd : SampleOptions {
   std::vector<double> pixdim;
   bool diagonal = false;
   std::vector<bool> align_corners{false};
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     SampleOptions::visit(v);
     v("pixdim",
       pixdim,

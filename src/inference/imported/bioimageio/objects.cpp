@@ -29,8 +29,7 @@ struct StardistArguments {
   Node b;
   std::vector<double> anisotropy;
   std::optional<int64_t> overlap_label;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("prob_threshold", prob_threshold, "StarDist's prob_thresh", config::required);
     v("nms_threshold", nms_threshold, "StarDist's nms_thresh", config::required);
     v("n_rays", n_rays, "rays", config::required);
@@ -71,8 +70,7 @@ struct CellposeArguments {
   bool do_3D = false;
   int64_t min_size = 15;
   std::string output_dtype;
-  template <class V>
-  void visit(V& v) {
+  void visit(auto& v) {
     v("cellprob_threshold", cellprob_threshold, "Cellpose's", config::required);
     v("flow_threshold", flow_threshold, "Cellpose's", config::required);
     v("do_3D", do_3D, "whether flows are along three axes", config::required);
