@@ -61,13 +61,19 @@ void Curve::add(double x, double y) {
   pieces_.back().add({x, y, y, y, 1});
 }
 
-int colour_of(std::string_view name, int place) {
-  if (name.starts_with("train/") && name.ends_with("_step")) return 5;  // behind the epochs' mean
+std::vector<int> colours_of(const std::vector<std::pair<std::string, const Curve*>>& curves) {
   constexpr const char* kStages[] = {"train/", "val/", "test/"};
-  for (int i = 0; i < 3; ++i) {
-    if (name.starts_with(kStages[i])) return i;
+  constexpr int kColours = 12;
+  std::vector<int> by_stage, by_place;
+  for (const auto& [name, curve] : curves) {
+    by_place.push_back(static_cast<int>(by_place.size()) % kColours);
+    int stage = name.starts_with(kStages[0]) && name.ends_with("_step") ? 5 : -1;  // behind means
+    for (int i = 0; i < 3 && stage < 0; ++i)
+      if (name.starts_with(kStages[i])) stage = i;
+    if (stage < 0 || std::ranges::count(by_stage, stage) > 0) stage = -1;
+    by_stage.push_back(stage);
   }
-  return place % 6;
+  return std::ranges::count(by_stage, -1) == 0 ? by_stage : by_place;
 }
 
 std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& curves,
@@ -90,11 +96,9 @@ std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& cu
   y.is_log = has_far_peak(y, means);
   y.add_margin();
   LineChart chart({}, x, y);
-  int place = 0;
-  for (const auto& entry : curves) {
-    const int colour = colour_of(entry.first, place++);
-    if (has_points(entry)) draw(chart, colour, entry.first, *entry.second);
-  }
+  const std::vector<int> colours = colours_of(curves);
+  for (std::size_t i = 0; i < curves.size(); ++i)
+    if (has_points(curves[i])) draw(chart, colours[i], curves[i].first, *curves[i].second);
   return chart.element();
 }
 

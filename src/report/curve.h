@@ -38,8 +38,9 @@ class Curve {
 std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& curves,
                      double first_step,
                      double last_step);
-/// The number of the colour of a metric's name: of training, validation, test or another, the
-/// `place`-th of the plot.
-int colour_of(std::string_view name, int place);
+/// The numbers of the colours, 0 to 11, of a plot's metrics: one for training, one for validation,
+/// one for test, as in other plots, where each has one curve; else another for each of the
+/// first 12.
+std::vector<int> colours_of(const std::vector<std::pair<std::string, const Curve*>>& curves);
 
 }  // namespace cytra::report

@@ -1,5 +1,6 @@
 #include "report/run_page.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <cytra_pages.h>
@@ -12,6 +13,22 @@
 
 namespace cytra::report {
 namespace {
+
+/// Whether a name comes before another: dice_2 before dice_10.
+bool comes_before(const std::string& a, const std::string& b) {
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::size_t end_a = std::min(a.find_first_not_of("0123456789", i), a.size()),
+                        end_b = std::min(b.find_first_not_of("0123456789", j), b.size());
+      if (end_a - i != end_b - j) return end_a - i < end_b - j;
+    }
+    if (a[i] != b[j]) return a[i] < b[j];
+    ++i;
+    ++j;
+  }
+  return a.size() - i < b.size() - j;
+}
 
 std::string base64(const std::string& bytes) {
   constexpr const char* kLetters =
@@ -119,13 +136,14 @@ std::string RunPage::plots() const {
     topics[{rank_of(topic), topic}].emplace_back(name, &curve);
   }
   std::string html;
-  for (const auto& [key, lines] : topics) {
+  for (auto& [key, lines] : topics) {
+    std::ranges::sort(lines, comes_before, &Lines::value_type::first);
     const std::string svg =
         plot_svg(lines, static_cast<double>(first_step), static_cast<double>(step));
     if (svg.empty()) continue;
     std::string keys;
-    int place = 0;
-    for (const auto& [name, curve] : lines) keys += colour_key(colour_of(name, place++), name);
+    const std::vector<int> colours = colours_of(lines);
+    for (std::size_t i = 0; i < lines.size(); ++i) keys += colour_key(colours[i], lines[i].first);
     html += chart_card(key.second, keys, "<div class=tip></div>" + svg);
   }
   return html.empty() ? "" : "<div class=grid2>\n" + html + "</div>";

@@ -1,6 +1,7 @@
 #include "report/curve.h"
 
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -34,6 +35,21 @@ TEST(Curve, KeepsMeansAndExtremesInLittleMemory) {
   EXPECT_DOUBLE_EQ(all.mean_x(), 123'456 / 2.0);
   EXPECT_EQ(curve.not_finite(), 1);
   EXPECT_TRUE(std::isnan(curve.last()));
+}
+
+TEST(PlotSvg, EveryCurveHasItsColour) {
+  const Curve curve;
+  const auto colours = [&](const std::vector<std::string>& names) {
+    std::vector<std::pair<std::string, const Curve*>> curves;
+    for (const std::string& name : names) curves.emplace_back(name, &curve);
+    return colours_of(curves);
+  };
+  EXPECT_EQ(colours({"train/loss", "train/loss_step", "val/loss"}), (std::vector<int>{0, 5, 1}));
+  EXPECT_EQ(colours({"test/dice", "val/dice"}), (std::vector<int>{2, 1}));
+  std::vector<std::string> classes;
+  for (int i = 0; i < 12; ++i) classes.push_back("val/dice_" + std::to_string(i));
+  const std::vector<int> twelve = colours(classes);
+  EXPECT_EQ(std::set<int>(twelve.begin(), twelve.end()).size(), 12U);
 }
 
 TEST(PlotSvg, DrawsAnyValues) {

@@ -340,8 +340,14 @@ TEST(ImageSaver, ShowsTheFirstImagesNowAndThen) {
   const std::vector<double> weights = with.fit().weights();
   EXPECT_EQ(weights, Tiny("max_epochs: 5", "{}", 0.3).fit().weights());
   EXPECT_EQ(files_of(dir / "val_images"),
-            (std::vector<std::string>{
-                "002_0.png", "002_1.png", "004_0.png", "004_1.png", "005_0.png", "005_1.png"}));
+            (std::vector<std::string>{"001_0.png",
+                                      "001_1.png",
+                                      "002_0.png",
+                                      "002_1.png",
+                                      "004_0.png",
+                                      "004_1.png",
+                                      "005_0.png",
+                                      "005_1.png"}));
   EXPECT_EQ(files_of(dir / "train_images"), (std::vector<std::string>{"002_0.png", "004_0.png"}));
   ASSERT_EQ(with.log->images.size(), 3U);
   EXPECT_EQ(with.log->images.at("val_images/1").shape, (std::array<int64_t, 4>{3, 1, 4, 20}));

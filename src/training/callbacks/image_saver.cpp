@@ -31,7 +31,7 @@ class ImageSaver final : public Callback {
       v("save_dir", save_dir, "folder that holds the folders <stage>_images", config::required);
       v("save_every_n_epochs",
         save_every_n_epochs,
-        "epochs between two savings; the last epoch is always saved",
+        "epochs between two savings; the first validation of a run and the last are always saved",
         1,
         1e9);
       v("stages",
@@ -57,7 +57,10 @@ class ImageSaver final : public Callback {
   bool takes_part(const TrainerOptions& trainer, bool is_first_process) const override {
     return trainer.fast_dev_run == 0 && is_first_process;
   }
-  void on_fit_start(Context& context) override { saved_at_ = context.state.epoch; }
+  void on_fit_start(Context& context) override {
+    saved_at_ = context.state.epoch;
+    is_first_ = true;
+  }
   void on_batch_start(Context& context) override {
     const TrainState& state = context.state;
     if (!of_train_ || state.batch != 0 || (state.epoch + 1) % options_.save_every_n_epochs != 0)
@@ -72,7 +75,9 @@ class ImageSaver final : public Callback {
     const TrainState& state = context.state;
     const bool is_end = context.total_steps >= 0 && state.step >= context.total_steps;
     const int64_t every = options_.save_every_n_epochs;
-    is_due_ = of_val_ && (is_end || state.epoch / every > saved_at_ / every);
+    const bool is_first = is_first_ && state.step > 0;  // the sanity check comes before
+    is_due_ = of_val_ && (is_first || is_end || state.epoch / every > saved_at_ / every);
+    is_first_ = is_first_ && !is_first;
     images_ = 0;
   }
   void on_validation_batch(Context& context) override {
@@ -115,7 +120,7 @@ class ImageSaver final : public Callback {
     if (!std::exchange(is_warned_, true)) log::warn("callbacks.{}: {}", name, what);
   }
   Options options_;
-  bool of_train_, of_val_, is_due_ = false, is_warned_ = false;
+  bool of_train_, of_val_, is_due_ = false, is_first_ = true, is_warned_ = false;
   int64_t saved_at_ = 0, images_ = 0;
 };
 CYTRA_REGISTER(Callback, ImageSaver, "ImageSaver");
