@@ -1,5 +1,6 @@
 #include "data/datamodule.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "base/error.h"
 #include "data/loader/loader.h"
 #include "data/manifest.h"
+#include "io/annotations/annotations.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
 
@@ -25,6 +27,56 @@ std::optional<Split> split_named(const std::string& word) {
   return {};
 }
 
+namespace {
+
+/// Whether LoadImaged says which time points are taken.
+bool chooses_time(const SplitTransforms& transforms) {
+  const auto chooses = [](const config::Node& load) {
+    const config::Node* timepoint = load.find("timepoint");
+    const config::Node* reader = load.find("reader.T");
+    return (timepoint != nullptr && !timepoint->is_null()) ||
+           (reader != nullptr && !reader->is_null()) || load.get<bool>("time_as_channels", false);
+  };
+  return std::ranges::any_of(transforms.train.list, [&](const config::Node& transform) {
+    return transform.is_map() && chooses(transform);
+  });
+}
+
+/// The time points of an image of which none is chosen; 1 for others.
+int64_t timepoints_of(const Source& source) {
+  if (source.path.empty() || source.selection.timepoint >= 0 || source.time_is_channel ||
+      io::is_annotation_path(source.path))
+    return 1;
+  io::Selection selection = source.selection;
+  selection.timepoint = 0;
+  try {
+    return io::open_image(source.path, selection)->info().timepoints;
+  } catch (const Error&) {  // reported when it is read
+    return 1;
+  }
+}
+
+std::vector<Sample> each_time_point(std::vector<Sample> samples) {
+  const auto longest = [](const Sample& sample) {
+    int64_t count = 1;
+    for (const auto& [key, source] : sample.sources) count = std::max(count, timepoints_of(source));
+    return count;
+  };
+  if (samples.empty() || longest(samples[0]) == 1) return samples;
+  std::vector<Sample> all;
+  for (Sample& sample : samples) {
+    const int64_t count = longest(sample);
+    for (int64_t time = 0; time < count; ++time) {
+      Sample& one = all.emplace_back(sample);
+      for (auto& [key, source] : one.sources)
+        if (count > 1 && timepoints_of(source) == count) source.selection.timepoint = time;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<Sample> items_of(const DataModule& module, Split split) {
   std::vector<Sample> samples = module.items(split);
   for (Sample& sample : samples) {
@@ -32,7 +84,8 @@ std::vector<Sample> items_of(const DataModule& module, Split split) {
     for (auto& [key, source] : sample.sources)
       source.selection.axes = module.loader().axes.value_or("");
   }
-  return samples;
+  if (chooses_time(module.loader().transforms)) return samples;
+  return each_time_point(std::move(samples));
 }
 
 Transforms make_transforms(const SplitTransforms& transforms, Split split) {

@@ -24,7 +24,9 @@ struct DataModule {
   virtual const LoaderOptions& loader() const = 0;
 };
 
-/// The items(), checked that their files have the axes that the options say.
+/// The items(), whose files have the axes that the options say. Where the first image is a time
+/// lapse and neither its sample nor LoadImaged chooses, each time point of each file is a sample,
+/// as `predict` takes them.
 std::vector<Sample> items_of(const DataModule& module, Split split);
 /// Makes the transforms listed for a split (null: none). Throws: ConfigError.
 Transforms make_transforms(const SplitTransforms& transforms, Split split);

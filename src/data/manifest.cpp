@@ -34,6 +34,25 @@ int64_t whole_number(std::string text) {
 
 }  // namespace
 
+std::string path_in_table(const std::string& table, const std::string& cell) {
+  const fs::path folder = fs::path(table).parent_path();
+  const std::string path = (folder / cell).string();
+  if (is_there(path)) return path;
+  std::string stored = path_as_stored(path);
+  if (is_there(stored) || cell.find('\\') == std::string::npos) return stored;
+  std::string end = cell;
+  std::ranges::replace(end, '\\', '/');
+  const bool is_whole = end.starts_with("//") || (end.size() > 1 && end[1] == ':');
+  while (!end.empty()) {
+    std::string there = end[0] == '/' ? "" : path_as_stored((folder / end).string());
+    if (!there.empty() && is_there(there)) return there;
+    const std::size_t slash = end.find('/');
+    if (!is_whole || slash == std::string::npos) break;
+    end.erase(0, slash + 1);
+  }
+  return stored;
+}
+
 bool is_empty_cell(const std::string& cell) {
   for (const char* word : {"", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None"}) {
     if (cell == word) return true;
@@ -85,15 +104,10 @@ std::size_t Manifest::optional_column(const std::string& name) const {
                                        : static_cast<std::size_t>(found - table_.columns.begin());
 }
 
-std::string Manifest::path_of(const std::string& cell) const {
-  const std::string path = (fs::path(table_.path).parent_path() / cell).string();
-  return is_there(path) ? path : path_as_stored(path);
-}
-
 bool Manifest::holds_images(std::size_t column, bool when_empty) const {
   for (std::size_t row = 0; row < rows(); ++row) {
     if (is_empty_cell(cell(row, column))) continue;
-    const std::string path = path_of(cell(row, column));
+    const std::string path = path_in_table(table_.path, cell(row, column));
     std::error_code error;
     return io::is_image_path(path) || fs::is_regular_file(io::file_of(path), error) ||
            (when_empty && io::is_mask_folder(path));
@@ -189,14 +203,17 @@ std::vector<Source> Manifest::sources(std::size_t row, const ImageColumn& column
     throw DataError(place(row, column.index) + " is empty");
   }
   Source source;
-  source.path = path_of(text);
+  source.path = path_in_table(table_.path, text);
   if (!is_there(source.path)) {
     std::error_code error;
-    throw DataError("{}: {}: {}",
+    throw DataError("{}: {}: {}{}",
                     place(row, column.index),
                     fs::exists(source.path, error) ? "a pipe, socket or device, expected an image"
                                                    : "no such image",
-                    printable(source.path, 300));
+                    printable(source.path, 300),
+                    text.find('\\') == std::string::npos
+                        ? ""
+                        : ", nor is any end of this path below the table's folder");
   }
   const Selectors& selectors = column.selectors;
   source.selection.axes = axes_;

@@ -9,6 +9,10 @@
 
 namespace cytra::data {
 
+/// The path of a cell in `table`, relative to its folder. Backslashes of Windows are separators
+/// where no file is named so, and a path with a drive or a server is the longest end of it that is
+/// below the folder.
+std::string path_in_table(const std::string& table, const std::string& cell);
 /// Whether the cell is empty, or a word that pandas reads as NaN.
 bool is_empty_cell(const std::string& cell);
 
@@ -56,7 +60,6 @@ class Manifest {
     Selectors selectors;
   };
   std::size_t optional_column(const std::string& name) const;
-  std::string path_of(const std::string& cell) const;
   bool holds_images(std::size_t column, bool when_empty) const;
   Selectors selectors_of(const std::string& image_column) const;
   void add_row(std::size_t row, std::vector<Sample>& samples) const;

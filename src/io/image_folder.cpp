@@ -23,10 +23,12 @@ namespace fs = std::filesystem;
 namespace {
 
 /// The endings of formats that Bio-Formats reads and we don't.
-constexpr const char* kForeign[] = {
-    ".czi",  ".nd2", ".lif",  ".lei", ".oib", ".oif",  ".oir",  ".vsi",  ".ets", ".zvi",
-    ".ims",  ".dv",  ".r3d",  ".dm3", ".dm4", ".mrc",  ".rec",  ".mrcs", ".svs", ".qptiff",
-    ".ndpi", ".scn", ".mrxs", ".bif", ".sld", ".flex", ".xdce", ".c01",  ".ics"};
+constexpr const char* kForeign[] = {".czi",  ".nd2",  ".lif", ".lei",  ".oib",  ".oif", ".oir",
+                                    ".vsi",  ".ets",  ".zvi", ".ims",  ".dv",   ".r3d", ".dm3",
+                                    ".dm4",  ".mrc",  ".rec", ".mrcs", ".mrxs", ".bif", ".sld",
+                                    ".flex", ".xdce", ".c01", ".ics"};
+/// The endings of photographs that ImageMagick reads and we don't.
+constexpr const char* kPhotographs[] = {".webp", ".avif", ".heic", ".heif", ".jxl"};
 
 std::string ending_in_small(const std::string& path) {
   return in_small_letters(fs::path(path).extension().string());
@@ -203,11 +205,15 @@ std::string kinds_read() {
 
 std::string conversion_of(const std::string& path) {
   const std::string ending = ending_in_small(path);
-  const auto found = std::find(std::begin(kForeign), std::end(kForeign), ending);
-  if (found == std::end(kForeign)) return "";
-  const std::string to = path.substr(0, path.size() - ending.size()) + ".ome.tif";
+  const std::string from = shell_quote(path), stem = path.substr(0, path.size() - ending.size());
+  if (std::ranges::find(kPhotographs, ending) != std::end(kPhotographs)) {
+    return fmt::format(
+        "convert it with ImageMagick: magick {} {}", from, shell_quote(stem + ".png"));
+  }
+  if (ending == ".mat") return "save its array by scipy.io.loadmat and numpy.save, as .npy";
+  if (std::ranges::find(kForeign, ending) == std::end(kForeign)) return "";
   return fmt::format(
-      "convert it with Bio-Formats: bfconvert {} {}", shell_quote(path), shell_quote(to));
+      "convert it with Bio-Formats: bfconvert {} {}", from, shell_quote(stem + ".ome.tif"));
 }
 
 std::vector<int64_t> scenes_of(const std::string& path) {

@@ -12,6 +12,7 @@
 #include "io/input_file.h"
 #include "io/pixels/plain_writer.h"
 #include "io/pixels/raw_voxels.h"
+#include "io/weights/pickle.h"
 
 namespace cytra::io {
 namespace {
@@ -76,7 +77,7 @@ std::vector<int64_t> shape_of(const std::string& path, std::string_view text) {
   return shape;
 }
 
-/// What stands before the values.
+/// What an .npy, or an array in its pickle, says of its values.
 struct NpyHeader {
   StoredType type;
   bool is_fortran;
@@ -98,9 +99,55 @@ struct NpyHeader {
     std::string header(length, '\0');
     file.read_at(begin, header.data(), length);
     bytes = begin + length;
-    type = type_of(path, value_of(path, header, "descr"));
+    const std::string_view descr = value_of(path, header, "descr");
+    const bool is_one = value_of(path, header, "shape").starts_with("()");
+    if (is_one && descr.size() > 2 && descr.substr(1, 2) == "|O") {
+      take_masks(path, file);
+      return;
+    }
+    type = type_of(path, descr);
     is_fortran = value_of(path, header, "fortran_order").starts_with("True");
     shape = shape_of(path, value_of(path, header, "shape"));
+  }
+
+ private:
+  /// Takes the array `masks` of Cellpose's NAME_seg.npy: a dictionary, which is pickled. Nothing in
+  /// it is run. Source: numpy.ndarray.__reduce__, cellpose.io.masks_flows_to_seg.
+  void take_masks(const std::string& path, const InputFile& file) {
+    constexpr uint64_t kMostBytes = uint64_t{1} << 28;
+    if (file.bytes() - bytes > kMostBytes) fail_npy(path, "it has more than 256 MB of objects");
+    std::string pickled(file.bytes() - bytes, '\0');
+    file.read_at(bytes, pickled.data(), pickled.size());
+    const Pickle pickle = read_pickle(path, pickled);
+    using Kind = Pickle::Kind;
+    const auto refuse = [&] { fail_npy(path, "it has Python's objects, but no array 'masks'"); };
+    const auto node = [&](uint32_t index, Kind kind) -> const Pickle::Node& {
+      if (pickle.nodes.at(index).kind != kind) refuse();
+      return pickle.nodes[index];
+    };
+    /// The five parts of an array's state: version, shape, type, whether it is Fortran's, values.
+    const auto array = [&](uint32_t index) -> const std::vector<uint32_t>& {
+      const auto& parts = node(node(index, Kind::call).state, Kind::tuple).items;
+      if (parts.size() != 5) refuse();
+      return parts;
+    };
+    const auto& objects = node(array(pickle.root)[4], Kind::list).items;
+    if (objects.size() != 1) refuse();
+    const auto& items = node(objects[0], Kind::dict).items;
+    std::size_t at = 0;
+    while (at < items.size() && pickle.nodes[items[at]].text != "masks") at += 2;
+    if (at >= items.size()) refuse();
+    const auto& parts = array(items[at + 1]);
+    const Pickle::Node& dtype = node(parts[2], Kind::call);
+    const auto& names = node(dtype.arguments, Kind::tuple).items;
+    const auto& state = node(dtype.state, Kind::tuple).items;
+    if (names.empty() || state.size() < 2) refuse();
+    const std::string order = node(state[1], Kind::text).text;
+    type = type_of(path, "'" + order + node(names[0], Kind::text).text + "'");
+    is_fortran = node(parts[3], Kind::boolean).integer != 0;
+    for (const uint32_t side : node(parts[1], Kind::tuple).items)
+      shape.push_back(node(side, Kind::integer).integer);
+    bytes += node(parts[4], Kind::bytes).place;
   }
 };
 

@@ -140,6 +140,7 @@ TEST(DataframeDatamodule, NamesOfImagesMayLeadAnywhereButToWhatIsNoFile) {
   }
   fs::create_symlink("../out/a,b.tif", dir / "in/link.tif");
   EXPECT_EQ(read("link.tif").size(), 1U);
+  EXPECT_TRUE(fs::exists(read("..\\out\\a,b.tif")[0].sources.at("raw").path));
   ASSERT_EQ(::mkfifo((dir / "in/fifo.tif").c_str(), 0666), 0);
   fs::create_symlink("loop.tif", dir / "in/loop.tif");
   fs::create_symlink("nowhere", dir / "in/dangling.tif");
@@ -152,7 +153,6 @@ TEST(DataframeDatamodule, NamesOfImagesMayLeadAnywhereButToWhatIsNoFile) {
                                   std::string(300, 'x'),
                                   std::string(5000, 'x'),
                                   std::string("%2e%2e/out/a,b.tif"),
-                                  std::string("..\\out\\a,b.tif"),
                                   std::string("~/a.tif"),
                                   std::string("\x1b[31m"),
                                   std::string("file:///etc/passwd"),

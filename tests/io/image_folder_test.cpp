@@ -113,7 +113,9 @@ TEST(ImageFolder, WhatSystemsLeaveIsHiddenAndForeignKindsAreCounted) {
   EXPECT_EQ(conversion_of("a b/it's.lif"),
             "convert it with Bio-Formats: bfconvert \"a b/it's.lif\" \"a b/it's.ome.tif\"");
   EXPECT_EQ(conversion_of("a.tif"), "");
-  EXPECT_NE(conversion_of("a.qptiff"), "");
+  EXPECT_NE(conversion_of("a.bif"), "");
+  EXPECT_EQ(conversion_of("a.HEIC"), "convert it with ImageMagick: magick a.HEIC a.png");
+  EXPECT_EQ(conversion_of("a.qptiff"), "");
   // None but those, and one that is named
   std::filesystem::remove(folder / "a.npy");
   EXPECT_NE(message_of<DataError>([&] { list_images(folder / ""); }).find("2 .czi"),

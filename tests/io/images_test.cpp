@@ -157,6 +157,39 @@ TEST(Images, RegionsAreThePartsOfTheWhole) {
   }
 }
 
+TEST(Images, CellposesDictionaryIsItsMasks) {  // tests/golden/make_seg_npy.py
+  const Image image = read_image(golden_image("cellpose_seg.npy"));
+  EXPECT_EQ(image.shape, (std::array<int64_t, 4>{1, 1, 3, 4}));
+  ASSERT_EQ(image.dtype, Dtype::u16);
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(image.pixels[2 * i], i);
+  std::string bytes = bytes_of(golden_image("cellpose_seg.npy"));
+  bytes.replace(bytes.find("masks"), 5, "mosks");
+  const Folder folder;
+  put(folder / "a.npy", bytes);
+  EXPECT_NE(message_of<DataError>([&] { read_image(folder / "a.npy"); }).find("no array 'masks'"),
+            std::string::npos);
+}
+
+TEST(Images, ATurnOfExifIsTold) {
+  const Folder folder;
+  const std::string jpeg = bytes_of(golden_image("grey.jpg"));
+  const auto said = [&](const std::string& tiff) {
+    const std::string exif = std::string("Exif\0\0", 6) + tiff;
+    put(folder / "a.jpg",
+        jpeg.substr(0, 2) + "\xff\xe1" + std::string(1, '\0') + static_cast<char>(2 + exif.size()) +
+            exif + jpeg.substr(2));
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(read_image(folder / "a.jpg").pixels, read_image(golden_image("grey.jpg")).pixels);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string rest("\0\1\1\x12\0\3\0\0\0\1\0", 11);  // one entry, 0x112, a short
+  EXPECT_EQ(said(std::string("MM\0*\0\0\0\x08", 8) + rest + std::string("\1\0\0", 3)), "");
+  EXPECT_EQ(said(std::string("MM\0*\0\0\0\x7f", 8) + rest), "");
+  const std::string turned = std::string("MM\0*\0\0\0\x08", 8) + rest + std::string("\6\0\0", 3);
+  EXPECT_NE(said(turned).find("a.jpg: its EXIF says that it is shown turned"), std::string::npos);
+  EXPECT_EQ(said(turned), "");  // once
+}
+
 TEST(Images, ManyThreadsReadOneReader) {
   for (const char* name : {"pyramid.ome.tif",
                            "rgb_planar.ome.tif",

@@ -160,6 +160,34 @@ TEST_F(Newcomers, TheDecathlonsChannelsTrainAndPredict) {
 
 // One image trains; the model of planes takes every image of a file, and says what it needs for a
 // stack.
+TEST_F(Newcomers, FoldersOfClassesTrainAndPredict) {
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = i < 5 ? "Cat/" : "dog/";
+    io::write_ome_tiff(place("classes/" + name + std::to_string(i) + ".tif"), boxes(i, 1, i < 5));
+  }
+  const std::string words =
+      "train trainer.accelerator=cpu performance.num_threads=1 data.num_workers=0 logger=none "
+      "patch_shape=[32,32] trainer.max_steps=1 data.path=classes ";
+  const Outcome trained = in_folder(words + "paths.output_dir=run");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_SAYS(trained, "experiment=im2im/classification data=class_folders");
+  EXPECT_SAYS(trained, "'class_names=[Cat,dog]' (a folder of images for each class)");
+  EXPECT_SAYS(trained, "train: 8 images");
+  // What was held out is scored, and the parent of the classes' folders is predicted
+  const Outcome scored = predict(
+      "checkpoint.ckpt_path=run data.path=run/held_out.csv data.with_target=true "
+      "paths.output_dir=scored");
+  ASSERT_EQ(scored.code, 0) << scored.err;
+  EXPECT_NE(scored.out.find("accuracy"), std::string::npos) << scored.out;
+  const Outcome predicted =
+      predict("checkpoint.ckpt_path=run data.path=classes paths.output_dir=all");
+  ASSERT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_EQ(in_folder("wc -l <all/predictions.csv").out, "11\n");
+  EXPECT_EQ(in_folder(words + "--check-data").code, 0);
+  const Outcome masks = in_folder(words + "experiment=im2im/segmentation paths.output_dir=no");
+  EXPECT_EQ(masks.code, 2) << masks.err;
+}
+
 TEST_F(Newcomers, OneImageTrainsAndFilesArePredictedWhole) {
   io::write_png(place("one/raw/only.png"), boxes(0, 1, false, 64));
   io::write_png(place("one/seg/only.png"), boxes(0, 1, true, 64));

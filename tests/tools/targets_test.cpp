@@ -105,7 +105,12 @@ TEST_F(Targets, LossyMasks) {
     const auto off = static_cast<unsigned char>(random() % 25);
     return std::vector<unsigned char>{static_cast<unsigned char>(is_object ? 255 - off : off)};
   });
-  expect_mended(path, kMask, "task.target_threshold=127");
+  const Outcome found = train(path, std::string(kMask) + " --check-data");
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_NE(found.err.find("task.target_threshold=127 (two values (0 and 255) blurred"),
+            std::string::npos)
+      << found.err;
+  expect_mended(path, std::string(kMask) + " num_classes=1", "task.target_threshold=127");
 }
 
 TEST_F(Targets, Colours) {

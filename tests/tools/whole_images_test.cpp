@@ -282,7 +282,8 @@ TEST_F(WholeImages, StacksHaveClasses) {
 TEST_F(WholeImages, MistakesAreOneLine) {
   const std::string folders =
       "data=class_folders trainer.max_epochs=1 'data.path=" + at("images") + "' ";
-  expect_mistake(train("x", folders), "expected class_names=[filled,hollow]");
+  expect_mistake(train("x", folders + " 'class_names=[round,hollow]'"),
+                 "expected class_names=[filled,hollow]");
   expect_mistake(train("x", of_table("'class_names=[filled,round]'")),
                  "'label' is 'hollow', expected one of class_names: filled, round");
   std::ofstream(at("one.csv"))

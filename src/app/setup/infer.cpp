@@ -19,6 +19,7 @@
 #include "data/datamodules/description.h"
 #include "data/layout/layout.h"
 #include "data/survey/guess_targets.h"
+#include "io/formats.h"
 #include "tasks/suited.h"
 
 namespace cytra::app {
@@ -57,14 +58,10 @@ class Inference {
     const Node& origin = root();  // nothing is inferred for other programs
     if (path.empty() || !fs::exists(path, ignored) || !is_own_file(origin, "train.yaml")) return;
     take_layout(path);
-    const std::shared_ptr<data::DataModule> module = make_module();
-    if (!module) return;
-    std::vector<data::Sample> items;
-    try {
-      items = data::items_of(*module, data::Split::train);
-    } catch (const Error&) {  // the training reports it
-      return;
-    }
+    std::shared_ptr<data::DataModule> module = make_module();
+    std::vector<data::Sample> items = items_of(module);
+    if (items.empty()) return;
+    if (take_pages(items)) items = items_of(module = make_module());
     if (items.empty()) return;
     take_image(items);
     take_target(*module, items);
@@ -117,7 +114,8 @@ class Inference {
     const std::string choice = choice_of("data");
     const bool is_default = choice == "dataframe" && !is_typed("data");
     const bool is_folder = choice == "folder" && part_of(root(), "data.regex").is_null();
-    if (!is_default && !is_folder && choice != "dataframe") return;
+    const bool is_classes = choice == "class_folders" && !is_typed("class_names");
+    if (!is_default && !is_folder && !is_classes && choice != "dataframe") return;
     const bool is_joined = !part_of(root(), "data.source_keys").list.empty();
     if (is_joined) return;  // a user who names the columns of channels names the others
     data::DataNeeds needs;
@@ -130,6 +128,10 @@ class Inference {
     if (!needs.has_target) usual.pop_back();
     if (names != usual) return;
     needs.prefers_annotations = is_detection();
+    const bool has_experiment = !choice_of("experiment").empty() || is_typed("task");
+    needs.is_any_task = !has_experiment;
+    needs.may_be_classes =
+        is_classes || (is_default && (!has_experiment || target() == tasks::kClassOfImage));
     for (const Node& name : part_of(root(), "data.folders").list)
       needs.folders.push_back(name.as<std::string>());
     const std::optional<data::Layout> layout = data::layout_of(path, needs);
@@ -137,16 +139,51 @@ class Inference {
     const bool is_other = layout->module != (is_default ? "" : choice);
     if (is_other && !is_default && !(choice == "dataframe" && layout->module.empty())) return;
     std::vector<std::string> words;
+    if (!layout->experiment.empty() && !has_experiment)
+      words.push_back("experiment=" + layout->experiment);
     if (is_default && !layout->module.empty()) words.push_back("data=" + layout->module);
     for (const auto& [key, texts] : layout->settings) {
-      const bool is_list = key == "data.folders" || key == "data.regex";
-      if (is_typed(key)) continue;
-      if (!is_list && key != "data.split_column" && !is_open(key, true)) continue;
-      words.push_back(
-          key + "=" +
-          config::override_text(is_list ? Node::make_list(texts) : Node::make_string(texts[0])));
+      const bool is_list = key == "data.folders" || key == "data.regex" || key == "class_names";
+      const bool is_parted = is_typed("data.split_column") || is_typed("data.split_map");
+      if (is_typed(key) || (key == "data.folds" && is_parted)) continue;
+      if (!key.starts_with("data.") && !is_list && !is_open(key, true)) continue;
+      const bool is_name = key.ends_with("_col") || key == "data.split_column";
+      words.push_back(key + "=" +
+                      (is_list   ? config::override_text(Node::make_list(texts))
+                       : is_name ? config::override_text(Node::make_string(texts[0]))
+                                 : texts[0]));
     }
     if (!words.empty()) take(words, layout->text);
+  }
+
+  static std::vector<data::Sample> items_of(const std::shared_ptr<data::DataModule>& module) {
+    try {
+      return module ? data::items_of(*module, data::Split::train) : std::vector<data::Sample>();
+    } catch (const Error&) {  // the training reports it
+      return {};
+    }
+  }
+
+  static bool may_be_named(const std::string& image) {
+    const io::Format* format = io::format_of_name(image);
+    return format != nullptr && !format->names_own_axes;
+  }
+
+  /// Takes pages as channels, where the target of several is one plane; false for others.
+  bool take_pages(const std::vector<data::Sample>& items) {
+    const data::ImageHeaders images = data::look_at_images(items, text_value(root(), "source_col"));
+    const data::ImageHeaders targets =
+        data::look_at_images(items, text_value(root(), "target_col"));
+    const bool are_pages = images.least_planes > 1 && images.most_planes == images.least_planes &&
+                           images.channels == 1 && targets.most_planes == 1 &&
+                           !targets.example.empty() && may_be_named(images.example);
+    if (!are_pages || !is_open("spatial_dims") || !part_of(root(), "data.axes").is_null())
+      return false;
+    take({"data.axes=CYX"},
+         fmt::format("{} has {} pages, and its target one: they are channels",
+                     images.example,
+                     images.example_planes));
+    return true;
   }
 
   std::shared_ptr<data::DataModule> make_module() const {
@@ -168,9 +205,11 @@ class Inference {
     if (is_open("spatial_dims") && is_deep && dims.kind == config::Kind::integer &&
         dims.integer == 2) {
       take({"spatial_dims=3"},
-           fmt::format("{} has {} planes; data.axes=TYX where they are time points",
-                       facts.example,
-                       facts.example_planes));
+           fmt::format(
+               "{} has {} planes{}",
+               facts.example,
+               facts.example_planes,
+               may_be_named(facts.example) ? "; data.axes=TYX where they are time points" : ""));
     } else if ((is_deep && dims.integer == 2) || (is_flat && dims.integer == 3)) {
       log::warn("spatial_dims={}, but {} has {} plane{}: spatial_dims={} fits the images",
                 dims.integer,

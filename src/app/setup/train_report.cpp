@@ -87,6 +87,7 @@ std::string write_held_out(const Node& data,
   if (samples.empty() || has_table(data)) return "";
   std::vector<std::string> columns;
   for (const auto& [key, source] : samples[0].sources) columns.push_back(key);
+  for (const auto& [key, text] : samples[0].columns) columns.push_back(key);  // the class
   std::vector<std::vector<std::string>> rows;
   for (const data::Sample& sample : samples) {
     std::vector<std::string> row;
@@ -100,6 +101,7 @@ std::string write_held_out(const Node& data,
       }
       row.push_back(fs::absolute(source.path).lexically_normal().string());
     }
+    for (const auto& [key, text] : sample.columns) row.push_back(text);
     if (row.size() == columns.size()) rows.push_back(std::move(row));
   }
   if (columns.size() < 2 || rows.empty()) return "";

@@ -11,6 +11,7 @@
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/datamodules/folds.h"
+#include "data/layout/layout_names.h"
 #include "io/image_folder.h"
 
 namespace cytra::data {
@@ -66,40 +67,48 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
     if (!fs::is_directory(options_.path, ignored))
       throw ConfigError("data.path: {}: no such folder", options_.path);
     const bool is_training = split == Split::train || split == Split::valid;
-    const bool is_parted = has_part("train"), has_valid = is_parted && has_part(valid_part());
-    expect_classes(is_parted ? "train" : "");
-    if (options_.folds && (is_training || !is_parted)) {
-      std::vector<std::string> parts{is_parted ? "train" : ""};
-      if (has_valid) parts.push_back(valid_part());
+    const std::string train = part_of(Split::train);  // "": the folder is not parted
+    const std::string valid = train.empty() ? "" : part_of(Split::valid);
+    expect_classes(train);
+    if (options_.folds && (is_training || train.empty())) {
+      std::vector<std::string> parts{train};
+      if (!valid.empty()) parts.push_back(valid);
       return each_class(parts, [&](auto all) { return of_fold(options_, split, std::move(all)); });
     }
-    if (is_parted && (has_valid || !is_training))
-      return each_class({split == Split::valid ? valid_part() : name_of(split)},
-                        [](auto all) { return all; });
-    return each_class({is_parted ? "train" : ""}, [&](auto all) {
+    if (!train.empty() && (!valid.empty() || !is_training)) {
+      const std::string part = part_of(split);
+      if (part.empty()) throw ConfigError("{}: no such folder", place_of(name_of(split)));
+      return each_class({part}, [](auto all) { return all; });
+    }
+    return each_class({train}, [&](auto all) {
       return hold_out(std::move(all), options_.valid_fraction, split, options_.path);
     });
   }
   const LoaderOptions& loader() const override { return options_; }
   void expect_parts(const std::vector<Sample>& train,
                     const std::vector<Sample>& valid) const override {
-    if (!options_.folds && has_part("train") && has_part(valid_part())) expect_parted(train, valid);
+    if (!options_.folds && !part_of(Split::train).empty() && !part_of(Split::valid).empty())
+      expect_parted(train, valid);
   }
 
  private:
-  bool has_part(const std::string& part) const {
-    std::error_code ignored;
-    return fs::is_directory(fs::path(options_.path) / part, ignored);
+  /// The folder that holds those of the classes: the path, or the only folder in it, as archives
+  /// are unpacked.
+  fs::path root() const {
+    constexpr int kMostDepth = 4;
+    fs::path place(options_.path);
+    for (int depth = 0; depth < kMostDepth; ++depth) {
+      const std::vector<std::string> folders = folders_in(place);
+      if (folders.size() != 1 || !part_in(place.string(), Split::train).empty() ||
+          folders_in(place / folders[0]).empty())
+        break;
+      place /= folders[0];
+    }
+    return place;
   }
-  /// The folder of validation images, also under another usual name.
-  std::string valid_part() const {
-    for (const char* name : {"val", "validation"})
-      if (!has_part("valid") && has_part(name)) return name;
-    return "valid";
-  }
-  std::string place_of(const std::string& part) const {
-    return (fs::path(options_.path) / part).string();
-  }
+  /// The name of the folder of a part; "" where there is none.
+  std::string part_of(Split split) const { return part_in(root().string(), split); }
+  std::string place_of(const std::string& part) const { return (root() / part).string(); }
   /// Throws: ConfigError for folders that are not those of class_names, and for fewer than two.
   void expect_classes(const std::string& part) const {
     const std::vector<std::string> folders = folders_in(place_of(part));
@@ -119,7 +128,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
         fmt::join(folders, ","));
   }
   std::vector<Sample> images_of(const std::string& part, const std::string& kind) const {
-    const fs::path place = fs::path(options_.path) / part / kind;
+    const fs::path place = root() / part / kind;
     std::vector<Sample> samples;
     if (!fs::is_directory(place)) return samples;
     for (std::string& path : io::list_images(place.string(), options_.recursive)) {

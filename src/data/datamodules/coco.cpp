@@ -123,7 +123,7 @@ class CocoDatamodule final : public DataModule, public Parted {
 
   std::vector<Sample> list(const std::string& path) const {
     if (path.empty()) throw ConfigError("data.path is not set: name COCO's JSON");
-    const std::vector<std::string> names = io::coco_images(path);
+    const std::vector<std::string> names = io::annotated_images(path);
     if (names.empty()) {
       throw DataError(path +
                       ": no images in it, expected a JSON of COCO with images, annotations "

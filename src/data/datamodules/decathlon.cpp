@@ -13,6 +13,7 @@
 #include "data/datamodules/description.h"
 #include "data/datamodules/folds.h"
 #include "data/datamodules/json_list.h"
+#include "data/layout/layout.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -81,8 +82,9 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
 
  private:
   std::string listing() const {
-    return fs::is_directory(options_.path) ? (fs::path(options_.path) / "dataset.json").string()
-                                           : options_.path;
+    return fs::is_directory(options_.path)
+               ? (fs::path(described_in(options_.path)) / "dataset.json").string()
+               : options_.path;
   }
 
   /// Checks what the JSON says about its images. Throws: DataError where that is unknown or wrong.

@@ -27,8 +27,13 @@ namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
-bool is_coco(const std::string& path) {
-  return !io::coco_images(path).empty();
+bool is_of_many(const std::string& path) {
+  try {
+    return !io::annotated_images(path).empty();
+  } catch (const DataError&) {
+    if (path.ends_with(".json")) throw;
+    return false;  // XML of something else
+  }
 }
 
 class FolderDatamodule final : public DataModule, public Parted {
@@ -50,12 +55,14 @@ class FolderDatamodule final : public DataModule, public Parted {
       SourceKeyOptions::visit(v);
       v("folders",
         folders,
-        "folder of each column; null: its name; */images: of a folder for each image");
+        "folder of each column; null: its name; */images: of a folder for each image; "
+        "{split}_images: with a word for train, valid and test");
       v("recursive", recursive, "also images in folders below, paired by their path");
       v("regex",
         regex,
-        "names must begin like this; images with the same first group (...) are a sample. This and "
-        "the next: one for all columns, or one for each");
+        "names must begin like this, or, with a slash in it, paths below the folder; images with "
+        "the "
+        "same groups (...) are a sample. This and the next: one for all columns, or one for each");
       v("startswith", startswith, "names must start with this text");
       v("endswith", endswith, "names must end with this text, extension included");
       v("contains", contains, "names must contain this text");
@@ -108,57 +115,55 @@ class FolderDatamodule final : public DataModule, public Parted {
     std::error_code ignored;  // a name too long
     if (!fs::is_directory(root, ignored))
       throw ConfigError("data.path: {}: no such folder", options_.path);
-    const bool is_parted = has_part("train");
-    const bool is_of_fold =
-        split == Split::train || split == Split::valid || (split == Split::test && !is_parted);
-    if (options_.folds && is_of_fold) {
-      std::vector<Sample> all = pair_up(is_parted ? "train" : "");
-      if (is_parted && has_part(part_of(Split::valid))) {
-        std::vector<Sample> more = pair_up(part_of(Split::valid));
+    const std::string train = part_of(Split::train);  // "": the folder is not parted
+    const std::string valid = train.empty() ? "" : part_of(Split::valid);
+    const bool is_of_training = split == Split::train || split == Split::valid;
+    if (options_.folds && (is_of_training || (split == Split::test && train.empty()))) {
+      std::vector<Sample> all = pair_up(train);
+      if (!valid.empty()) {
+        std::vector<Sample> more = pair_up(valid);
         std::move(more.begin(), more.end(), std::back_inserter(all));
       }
       return of_fold(options_, split, std::move(all));
     }
-    const bool is_own = is_parted && has_part(part_of(Split::valid));
-    if (is_parted && (is_own || split == Split::test || split == Split::predict))
-      return pair_up(part_of(split));
-    return hold_out(
-        pair_up(is_parted ? "train" : ""), options_.valid_fraction, split, options_.path);
+    if (train.empty() || (valid.empty() && is_of_training))
+      return hold_out(pair_up(train), options_.valid_fraction, split, options_.path);
+    const std::string part = part_of(split);
+    return pair_up(part.empty() ? name_of(split) : part);
   }
   const LoaderOptions& loader() const override { return options_; }
   void expect_parts(const std::vector<Sample>& train,
                     const std::vector<Sample>& valid) const override {
-    if (!options_.folds && has_part("train") && has_part(part_of(Split::valid)))
+    if (!options_.folds && !part_of(Split::train).empty() && !part_of(Split::valid).empty())
       expect_parted(train, valid);
   }
 
  private:
   using File = FolderFile;
 
-  /// The folder of a column in a part ("train"; "" where there are no parts): path/train/raw, or
-  /// path/raw/train.
+  /// The folder of a column in a part ("train"; "" where there are no parts): path/train/raw,
+  /// path/raw/train, or path/train_raw of the folder {split}_raw.
   fs::path place_of(std::size_t column, const std::string& part) const {
     const fs::path root(options_.path);
     const std::string& name = options_.folders[column];
     std::error_code ignored;
+    if (name.find(kSplit) != std::string::npos) return root / with_part(name, part);
     if (part.empty() || fs::is_directory(root / part, ignored))
       return (root / part / name).lexically_normal();
     return (root / name / part).lexically_normal();
   }
-  bool has_part(const std::string& part) const {
-    const fs::path root(options_.path);
-    std::error_code ignored;
-    if (fs::is_directory(root / part, ignored)) return true;
-    return !options_.recursive && std::ranges::all_of(options_.folders, [&](const auto& name) {
-      return fs::is_directory(root / name / part, ignored);
-    });
-  }
-  /// The part's name, also an alternative one such as that for valid.
+  /// The word by which folders stand for the part; "" where there are none.
   std::string part_of(Split split) const {
-    for (const char* name : {"val", "validation"}) {
-      if (split == Split::valid && !has_part("valid") && has_part(name)) return name;
-    }
-    return name_of(split);
+    const std::string& first = options_.folders[0];
+    std::string word = part_in(options_.path, split, first);
+    const fs::path root(options_.path);
+    if (!word.empty() || options_.recursive) return word;
+    word = part_in((root / first).string(), split);
+    const auto has_it = [&](const std::string& name) {
+      std::error_code ignored;
+      return fs::is_directory(root / name / word, ignored);
+    };
+    return std::ranges::all_of(options_.folders, has_it) ? word : "";
   }
 
   template <class T>
@@ -181,9 +186,18 @@ class FolderDatamodule final : public DataModule, public Parted {
         is_refused(options_.contains, has) || is_refused(options_.excludes, lacks)) {
       return false;
     }
-    const std::string folder = name.substr(0, name.size() - file.size());
     const std::regex* expression = of_column(expressions_, column);
     std::smatch match;
+    if (expression != nullptr &&
+        of_column(options_.regex, column)->find('/') != std::string::npos) {
+      if (!std::regex_search(name, match, *expression, std::regex_constants::match_continuous))
+        return false;
+      std::string key;
+      for (std::size_t group = 1; group < match.size(); ++group) key += match[group].str() + "/";
+      if (!key.empty()) name = key;
+      return true;
+    }
+    const std::string folder = name.substr(0, name.size() - file.size());
     if (expression == nullptr) {
       name = stem_of(name);
       return true;
@@ -276,15 +290,16 @@ class FolderDatamodule final : public DataModule, public Parted {
     return paths.empty() ? "" : paths[0];
   }
 
-  /// The one COCO file of all images; "" where there is none.
+  /// The one file of all images, COCO's or CVAT's; "" where there is none.
   static std::string shared_by(const std::vector<File>& images,
                                const std::multimap<std::string, std::string>& by_name) {
     std::set<std::string> names;
     for (const File& image : images) names.insert(image.name);
     std::vector<std::string> others;
     for (const auto& [name, path] : by_name)
-      if (path.ends_with(".json") && names.count(name) == 0) others.push_back(path);
-    return others.size() == 1 && is_coco(others[0]) ? others[0] : "";
+      if ((path.ends_with(".json") || path.ends_with(".xml")) && names.count(name) == 0)
+        others.push_back(path);
+    return others.size() == 1 && is_of_many(others[0]) ? others[0] : "";
   }
 
   std::vector<Sample> pair_up(const std::string& part) const {

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "data/layout/layout_names.h"
 #include "io/image_folder.h"
 
 namespace cytra::data {
@@ -32,6 +33,11 @@ std::map<std::string, StarFolder> star_folders(const fs::path& place,
     const fs::path folder = below == "." ? entry.path() : (entry.path() / below).lexically_normal();
     if (io::is_hidden(own) || !fs::is_directory(folder, ignored)) continue;
     StarFolder found{folder, {}};
+    if (below != "." && io::is_image_path(folder.string())) {  // labels in an OME-Zarr
+      found.files.push_back({folder.string(), own});
+      folders.emplace(stem_of(own), std::move(found));
+      continue;
+    }
     for (const std::string& path : io::list_images(folder.string(), is_recursive)) {
       std::string name = fs::path(path).lexically_relative(folder).generic_string();
       if (takes(name))

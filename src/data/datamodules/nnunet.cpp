@@ -15,6 +15,7 @@
 #include "data/datamodules/description.h"
 #include "data/datamodules/folds.h"
 #include "data/datamodules/json_list.h"
+#include "data/layout/layout.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
 
@@ -88,7 +89,8 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
     if (options_.path.empty())
       throw ConfigError("data.path is not set: name the folder with dataset.json");
     const fs::path root(options_.path);
-    return root.filename() == "dataset.json" ? root.parent_path() : root;
+    return root.filename() == "dataset.json" ? root.parent_path()
+                                             : fs::path(described_in(options_.path));
   }
 
   /// A data set: a folder and its dataset.json.

@@ -39,8 +39,7 @@ std::string path_word(const std::string& path) {
 
 std::string folder_hint(const std::string& root, std::size_t columns) {
   std::error_code error;
-  const fs::path train = fs::path(root) / "train";
-  const fs::path parent = fs::is_directory(train, error) ? train : fs::path(root);
+  const fs::path parent = fs::path(root) / part_in(root, Split::train);
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
     std::error_code ignored;  // a loop of links

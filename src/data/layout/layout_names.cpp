@@ -1,6 +1,7 @@
 #include "data/layout/layout_names.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -101,11 +102,21 @@ std::string escaped_for_regex(const std::string& text) {
   return escaped;
 }
 
-std::string regex_of(const Affixes& affixes) {
-  return escaped_for_regex(affixes.before) + "(.*)" + escaped_for_regex(affixes.behind);
+/// The expression of an affix; of "_training" that of any word, as other parts have another.
+std::string regex_of(const std::string& affix) {
+  const auto begin = std::ranges::find_if_not(affix, parts_words);
+  const auto end = std::find_if_not(affix.rbegin(), affix.rend(), parts_words).base();
+  if (begin >= end || !names_split({begin, end})) return escaped_for_regex(affix);
+  return escaped_for_regex({affix.begin(), begin}) + R"(\w+)" +
+         escaped_for_regex({end, affix.end()});
 }
 
-/// Finds affixes by which each image has its own target; false where there are none.
+std::string regex_of(const Affixes& affixes) {
+  return regex_of(affixes.before) + "(.*)" + regex_of(affixes.behind);
+}
+
+/// Finds affixes by which each image has its own target, or half of them have and all targets are
+/// one's; false where there are none.
 bool pair_names(const std::vector<std::string>& images,
                 const std::vector<std::string>& targets,
                 Affixes& of_image,
@@ -123,7 +134,10 @@ bool pair_names(const std::vector<std::string>& images,
         const std::string key = without_affixes(name, image);
         return !key.empty() && keys.count(key) > 0;
       });
-      if (!are_own || 10 * paired < 9 * static_cast<int64_t>(images.size())) continue;
+      const bool are_most = 10 * paired >= 9 * static_cast<int64_t>(images.size());
+      const bool have_all = 2 * paired >= static_cast<int64_t>(images.size()) &&
+                            10 * paired >= 9 * static_cast<int64_t>(targets.size());
+      if (!are_own || !(are_most || have_all)) continue;
       of_image = image;
       of_target = target;
       return true;
@@ -190,8 +204,35 @@ bool names_source(const std::string& name) {
 }
 
 bool names_split(const std::string& name) {
-  return is_one_of_names(
-      name, {"train", "valid", "val", "validation", "test", "training", "testing", "predict"});
+  const std::string word = in_small_letters(name);
+  return word == "predict" || split_named(word);
+}
+
+std::string part_in(const std::string& place, Split part, const std::string& pattern) {
+  const std::size_t at = pattern.find(kSplit), end = at + kSplit.size();
+  const bool is_named = at != std::string::npos;
+  const std::size_t begin = is_named ? pattern.rfind('/', at) + 1 : 0;  // 0 without a slash
+  const std::string before = is_named ? pattern.substr(begin, at - begin) : "";
+  const std::string after = is_named ? pattern.substr(end, pattern.find('/', end) - end) : "";
+  const std::filesystem::path folder = std::filesystem::path(place) / pattern.substr(0, begin);
+  std::string found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t affixes = before.size() + after.size();
+    if (name.size() <= affixes || !name.starts_with(before) || !name.ends_with(after)) continue;
+    const std::string word = name.substr(before.size(), name.size() - affixes);
+    std::error_code ignored;  // a loop of links
+    if (split_named(in_small_letters(word)) != part || !entry.is_directory(ignored)) continue;
+    const bool is_usual = word == name_of(part);
+    if (found.empty() || is_usual || (found != name_of(part) && word < found)) found = word;
+  }
+  return found;
+}
+
+std::string with_part(std::string pattern, const std::string& word) {
+  const std::size_t at = pattern.find(kSplit);
+  return at == std::string::npos ? pattern : pattern.replace(at, kSplit.size(), word);
 }
 
 std::string stem_of(std::string name) {

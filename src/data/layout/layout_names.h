@@ -1,7 +1,10 @@
 #pragma once
 // Usual names of folders, columns and files of images and of their targets, and how they pair.
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "data/datamodule.h"
 
 namespace cytra::data {
 
@@ -10,7 +13,16 @@ namespace cytra::data {
 std::string stem_of(std::string name);
 bool names_source(const std::string& name);  // "images"
 bool names_target(std::string name);         // "masks", "1st_manual"
-bool names_split(const std::string& name);   // "train", "val"
+bool names_split(const std::string& name);   // "train", "Val"
+
+/// Stands for the word of a part in the name of a folder: "{split}_images".
+inline constexpr std::string_view kSplit = "{split}";
+/// The word by which a folder in `place` stands for a part, as it is written there (split_named(),
+/// in letters of any case): of the folder WORD, or of one named like `pattern`, a path with kSplit.
+/// "": there is none.
+std::string part_in(const std::string& place, Split part, const std::string& pattern = "");
+/// The pattern with the word in place of kSplit.
+std::string with_part(std::string pattern, const std::string& word);
 
 /// The data.regex that pairs images (names without extension) with targets of another folder;
 /// empty where equal names pair them, or nothing does.

@@ -1,6 +1,7 @@
 #include "data/survey/guess_targets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -107,6 +108,14 @@ TargetGuess of_values(const Values& all) {
   if (all.are_many || !all.is_whole) return guess;
   std::vector<double> values;
   for (const auto& [value, count] : all.images_with) values.push_back(value);
+  if (values.size() > kFewTargetValues && all.alike < 0.7 && all.at_ends >= 0.85) {
+    guess.why = fmt::format(
+        "two values ({:g} and {:g}) blurred by a lossy format", values.front(), values.back());
+    guess.experiments = {kSegmentation};
+    guess.classes = {fmt::format("task.target_threshold={:g}",
+                                 std::floor((values.front() + values.back()) / 2))};
+    return guess;
+  }
   const std::string listed =
       values.size() <= 8 ? fmt::format("{}", fmt::join(values, ", "))
                          : fmt::format("{} values up to {:g}", values.size(), values.back());

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kExpected =
-    "expected an ImageJ ROI or RoiSet.zip, GeoJSON, COCO, labelme, Pascal VOC or YOLO";
+    "expected an ImageJ ROI or RoiSet.zip, GeoJSON, COCO, labelme, CVAT, Pascal VOC or YOLO";
 
 std::string small_extension(const std::string& path) {
   return in_small_letters(fs::path(path).extension().string());
@@ -61,7 +61,8 @@ AnnotationFile parse_annotations(const std::string& path, const AnnotatedImage& 
   } else if (letter == '{' || letter == '[') {
     file = parse_annotation_json(path, bytes);
   } else if (letter == '<') {
-    file = parse_voc(path, bytes);
+    const bool is_cvat = bytes.find("<annotations") != std::string::npos;
+    file = is_cvat ? parse_cvat(path, bytes) : parse_voc(path, bytes);
   } else if (extension == ".txt") {
     file = parse_yolo(path, bytes, image);
   } else {
@@ -87,7 +88,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
   static std::mutex mutex;
   static std::list<CachedFile> kept;
   if (const std::string extension = small_extension(path);
-      extension != ".json" && extension != ".geojson")
+      extension != ".json" && extension != ".geojson" && extension != ".xml")
     return std::make_shared<AnnotationFile>(parse_annotations(path, image));
   std::error_code error;
   const fs::file_time_type time = fs::last_write_time(path, error);
@@ -96,7 +97,7 @@ SharedFile open_annotations(const std::string& path, const AnnotatedImage& image
   for (const CachedFile& one : kept)
     if (one.path == path && one.time == time && one.bytes == bytes) return one.file;
   auto file = std::make_shared<AnnotationFile>(parse_annotations(path, image));
-  if (!file->is_coco) return file;
+  if (!file->are_many) return file;
   kept.push_front({path, time, bytes, file});
   if (kept.size() > kMostKept) kept.pop_back();
   return file;
@@ -116,7 +117,7 @@ std::string without_ending(const std::string& path) {
 const ImageAnnotations& annotations_of(const AnnotationFile& file,
                                        const std::string& path,
                                        const AnnotatedImage& image) {
-  if (!file.is_coco) return file.images.at(0);
+  if (!file.are_many) return file.images.at(0);
   const std::string name = last_name(image.path);
   std::vector<std::size_t> candidates;
   std::vector<std::string> choices;
@@ -265,10 +266,10 @@ std::vector<std::string> class_names_of(const std::vector<std::string>& paths) {
   return ordered;
 }
 
-std::vector<std::string> coco_images(const std::string& path) {
+std::vector<std::string> annotated_images(const std::string& path) {
   const SharedFile file = open_annotations(path, {});
   std::vector<std::string> images;
-  if (!file->is_coco) return images;
+  if (!file->are_many) return images;
   for (const ImageAnnotations& one : file->images) images.push_back(one.image);
   return images;
 }

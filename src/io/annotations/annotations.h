@@ -1,6 +1,6 @@
 #pragma once
 // Annotations that people have drawn on an image: ImageJ ROIs, GeoJSON (QuPath), COCO, labelme,
-// Pascal VOC, YOLO and folders with a mask file for each object. Torch-free.
+// CVAT, Pascal VOC, YOLO and folders with a mask file for each object. Torch-free.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -43,18 +43,17 @@ bool is_mask_folder(const std::string& path);
 std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive);
 
 /// Reads the annotations of one image, in the file's order. The format follows from the content;
-/// in a COCO file of many images, the image is found by the end of its path; YOLO's classes have
-/// the names in data.yaml or classes.txt in its folder or one above, and an image without objects
-/// may have no .txt. Thread: several at once; a
-/// COCO file is kept in memory. Throws: DataError naming the file and the place in it, ConfigError
-/// (no such file).
+/// in a file of many images (COCO, CVAT), the image is found by the end of its path; YOLO's classes
+/// have the names in data.yaml or classes.txt in its folder or one above, and an image without
+/// objects may have no .txt. Thread: several at once; a file of many is kept in memory. Throws:
+/// DataError naming the file and the place in it, ConfigError (no such file).
 std::vector<Annotation> read_annotations(const std::string& path, const AnnotatedImage& image);
 
 /// The names of the classes of several files: classes with an order (COCO's ids, YOLO's lists)
 /// first, then the others by the alphabet. Throws: as read_annotations.
 std::vector<std::string> class_names_of(const std::vector<std::string>& paths);
 
-/// The images of a COCO file; empty for other files. Throws: as read_annotations.
-std::vector<std::string> coco_images(const std::string& path);
+/// The images of a file of many (COCO, CVAT); empty for other files. Throws: as read_annotations.
+std::vector<std::string> annotated_images(const std::string& path);
 
 }  // namespace cytra::io

@@ -120,7 +120,7 @@ CocoRle CocoParts::mask_of(const JsonPlace& place, const Json& segmentation) con
 
 AnnotationFile CocoParts::finish() {
   AnnotationFile file;
-  file.is_coco = true;
+  file.are_many = file.is_coco = true;
   file.is_ordered = true;
   std::map<std::string, std::size_t> place_of;
   for (auto& [id, image] : listed_) {

@@ -22,10 +22,11 @@ struct AnnotationFile {
   std::vector<ImageAnnotations> images;
   std::vector<std::string> classes;  // in the file's order, or the alphabet's
   bool is_ordered = false;           // `classes` have their own order
-  bool is_coco = false;
-  std::size_t without_area = 0;  // lines, points and texts, which are left out
-  std::map<std::string, std::vector<std::size_t>> by_name;  // for COCO: indices of images, by their
-                                                            // name
+  bool are_many = false;             // a file of several images, found by their names
+  bool is_coco = false;              // its outlines are filled as pycocotools does
+  std::size_t without_area = 0;      // lines, points and texts, which are left out
+  std::map<std::string, std::vector<std::size_t>>
+      by_name;  // indices of several images, by their names
 };
 
 /// Each parses the annotations in the bytes of a file. Throws: DataError naming `path`.
@@ -34,6 +35,7 @@ AnnotationFile parse_roi_zip(const std::string& path, const std::string& bytes);
 /// Parses GeoJSON, COCO and labelme.
 AnnotationFile parse_annotation_json(const std::string& path, const std::string& bytes);
 AnnotationFile parse_voc(const std::string& path, const std::string& bytes);
+AnnotationFile parse_cvat(const std::string& path, const std::string& bytes);
 /// Parses YOLO, whose numbers are shares of the image's sides, so it needs `image`.
 AnnotationFile parse_yolo(const std::string& path,
                           const std::string& bytes,

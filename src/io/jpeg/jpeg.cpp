@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs it
 #include <iterator>
@@ -8,6 +9,8 @@
 #include <jerror.h>
 
 #include "base/error.h"
+#include "base/escape.h"
+#include "base/log.h"
 #include "io/input_file.h"
 #include "io/pixels/format.h"
 
@@ -97,7 +100,12 @@ ImageInfo info_of_jpeg(const std::string& path, const std::string& bytes, JpegDe
   if (!read_jpeg_header(decoder, bytes)) fail_jpeg(path, decoder);
   const auto& jpeg = decoder.jpeg;
   if (jpeg.num_components == 4) {  // and mostly inverted; a profile says which colours they are
-    throw DataError(path + ": a JPEG in colours of print (CMYK), expected grey or RGB; convert it");
+    throw DataError(
+        "{}: a JPEG in colours of print (CMYK), expected grey or RGB; convert it with "
+        "ImageMagick: magick {} -colorspace sRGB {}",
+        path,
+        shell_quote(path),
+        shell_quote(path.substr(0, path.rfind('.')) + ".png"));
   }
   ImageInfo info;
   info.shape = {jpeg.output_components, 1, jpeg.output_height, jpeg.output_width};
@@ -126,6 +134,31 @@ Image decode_jpeg(const std::string& path, const std::string& bytes) {
   return image;
 }
 
+/// The orientation of EXIF, 1 (as stored) to 8; 1 where it says none. Source: EXIF 2.32, 4.6.
+int orientation_of(std::string_view jpeg) {
+  const auto byte = [](std::string_view from, std::size_t at) {
+    return at < from.size() ? static_cast<unsigned char>(from[at]) : std::size_t{0};
+  };
+  for (std::size_t at = 2; byte(jpeg, at) == 0xff && byte(jpeg, at + 1) >= 0xe0;) {
+    const std::size_t length = byte(jpeg, at + 2) << 8 | byte(jpeg, at + 3);
+    const std::string_view part =
+        jpeg.substr(std::min(at + 4, jpeg.size()), std::max<std::size_t>(length, 2) - 2);
+    at += 2 + length;
+    if (!part.starts_with(std::string_view("Exif\0\0", 6))) continue;
+    const std::string_view tiff = part.substr(6);
+    const bool is_little = tiff.starts_with("II");
+    const auto number = [&](std::size_t place) {
+      const std::size_t one = byte(tiff, place), two = byte(tiff, place + 1);
+      return is_little ? two << 8 | one : one << 8 | two;
+    };
+    const std::size_t entries = number(is_little ? 4 : 6);
+    for (std::size_t i = 0; i < number(entries); ++i)
+      if (number(entries + 2 + 12 * i) == 0x112)
+        return static_cast<int>(number(entries + 10 + 12 * i));
+  }
+  return 1;
+}
+
 bool is_jpeg(const std::string& head, const std::string&) {
   return head.compare(0, 3, "\xff\xd8\xff") == 0;
 }
@@ -134,6 +167,13 @@ std::unique_ptr<ImageReader> open_jpeg(const std::string& path, const Selection&
   const auto bytes = std::make_shared<std::string>(read_input(path));
   JpegDecoder decoder;
   const ImageInfo info = info_of_jpeg(path, *bytes, decoder);
+  static std::atomic<bool> is_told = false;
+  if (orientation_of(*bytes) > 1 && !is_told.exchange(true)) {
+    log::warn(
+        "{}: its EXIF says that it is shown turned; rows and columns are taken as stored, as by "
+        "Pillow and tifffile, of other photographs, too",
+        path);
+  }
   return std::make_unique<WholeReader>(
       path, info, selection, [path, bytes] { return decode_jpeg(path, *bytes); });
 }

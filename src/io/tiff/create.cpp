@@ -70,7 +70,8 @@ const bool tiff_is_known = add_format("ome_tiff", [](Format& tiff) {
     tiff.endings.push_back(ending);
     tiff.endings.push_back(".ome" + ending);
   }
-  tiff.endings.insert(tiff.endings.end(), {".tf2", ".ome.tf2", ".lsm", ".stk"});
+  tiff.endings.insert(tiff.endings.end(),
+                      {".tf2", ".ome.tf2", ".lsm", ".stk", ".svs", ".ndpi", ".scn", ".qptiff"});
   tiff.media_type = "image/tiff";
   tiff.probe = is_tiff;
   tiff.open = open_tiff_image;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -249,6 +250,17 @@ bool shaped_layout(const std::string& path,
   return true;
 }
 
+/// The pixel size that Aperio's descriptions have, "|MPP = 0.4990", in um.
+Geometry aperio_geometry(const std::string& description) {
+  constexpr std::string_view kKey = "MPP = ";
+  const std::size_t at = description.find(kKey);
+  double side = 0;
+  if (at == std::string::npos) return {};
+  const char* const begin = description.data() + at + kKey.size();
+  std::from_chars(begin, description.data() + description.size(), side);
+  return side > 0 && side < 1e6 ? axis_aligned_geometry({side, side}, nullptr) : Geometry();
+}
+
 /// The layout without a description: pages of one size are the planes of a scene. Aperio's levels
 /// are its pages in tiles.
 TiffLayout plain_layout(const std::string& path,
@@ -276,9 +288,11 @@ TiffLayout plain_layout(const std::string& path,
   layout.scenes = static_cast<int64_t>(groups.size());
   if (is_aperio) layout.own_scenes = {0};
   const auto count = static_cast<int64_t>(group.size());
-  place(path, named(path, selection.axes, {{'Z', count}}), count, layout);
+  const bool is_akoya = all[0].description.find("<PerkinElmer-QPI") != std::string::npos;
+  place(path, named(path, selection.axes, {{is_akoya ? 'C' : 'Z', count}}), count, layout);
   map_to(group, layout);
   if (!is_aperio) find_smaller(all, layout);
+  if (is_aperio) layout.geometry = aperio_geometry(all[0].description);
   return layout;
 }
 

@@ -38,7 +38,8 @@ class PickleReader {
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw DataError(
-        "{}: its pickle is damaged or unusual: {}, expected what torch.save writes; save it again",
+        "{}: its pickle is damaged or unusual: {}, expected what torch.save writes, or numpy.save; "
+        "save it again",
         path_,
         what);
   }
@@ -73,6 +74,12 @@ class PickleReader {
   }
   void push_integer(int64_t value) { push(Kind::integer).integer = value; }
   void push_text(std::string_view text) { push(Kind::text).text = text; }
+  void push_bytes(uint64_t count) {
+    take(count);
+    Node& node = push(Kind::bytes);
+    node.integer = static_cast<int64_t>(count);
+    node.place = at_ - count;
+  }
   void push_items(Kind kind, std::size_t count) {
     std::vector<uint32_t> items(count);
     for (std::size_t i = count; i > 0; --i) items[i - 1] = pop();
@@ -147,18 +154,15 @@ class PickleReader {
       case 0x8d:
         push_text(take(number(8)));
         return true;
-      case 'C':  // bytes
-        take(number(1));
-        push(Kind::other);
+      case 'C':
+        push_bytes(number(1));
         return true;
       case 'B':
-        take(number(4));
-        push(Kind::other);
+        push_bytes(number(4));
         return true;
       case 0x8e:
       case 0x96:
-        take(number(8));
-        push(Kind::other);
+        push_bytes(number(8));
         return true;
       default:
         return false;
@@ -229,11 +233,10 @@ class PickleReader {
       case '}':
         push(Kind::dict);
         return true;
-      case 0x8f:  // a set
-        push(Kind::other);
-        return true;
       case 0x91:  // a frozen set
         pop_to_mark();
+        [[fallthrough]];
+      case 0x8f:  // a set
         push(Kind::other);
         return true;
       case 't':
@@ -268,10 +271,11 @@ class PickleReader {
         pop_to_mark();
         top();
         return true;
-      case 'b':  // an object's state, which is ignored
-        pop();
-        top();
+      case 'b': {
+        const uint32_t state = pop();
+        pickle_.nodes[top()].state = state;
         return true;
+      }
       case 'c': {
         const std::string_view module = line();
         push_global(module, line());

@@ -11,7 +11,8 @@ namespace cytra::io {
 
 struct Pickle {
   enum class Kind : uint8_t {
-    other,  // None, floats, bytes, sets, integers beyond 64 bits
+    other,  // None, floats, sets, integers beyond 64 bits
+    bytes,
     boolean,
     integer,
     text,
@@ -26,7 +27,9 @@ struct Pickle {
     Kind kind = Kind::other;
     uint32_t function = 0;        // of a call
     uint32_t arguments = 0;       // of a call; of a persistent: its name
-    int64_t integer = 0;          // of a boolean or an integer
+    uint32_t state = 0;           // what a call's object was set to; 0: nothing
+    int64_t integer = 0;          // of a boolean or an integer; the number of bytes
+    std::size_t place = 0;        // where bytes begin in the input
     std::string text;             // of a text; "module.name" of a global
     std::vector<uint32_t> items;  // list, tuple; dict and call: key, value, key, value, ...
   };

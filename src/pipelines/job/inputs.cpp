@@ -53,9 +53,9 @@ std::string without_slashes(std::string path) {
 /// The class that reads a path that names a data set with a list of its own; "" for others.
 std::string module_of(const std::string& path, bool is_folder) {
   std::error_code ignored;
-  const bool has_list = is_folder ? fs::exists(fs::path(path) / "dataset.json", ignored) &&
-                                        fs::exists(fs::path(path) / "imagesTr", ignored)
-                                  : path.ends_with(".json") && data::is_there(path);
+  const bool has_list = is_folder
+                            ? fs::exists(fs::path(data::described_in(path)) / "imagesTr", ignored)
+                            : path.ends_with(".json") && data::is_there(path);
   if (!has_list) return "";
   data::DataNeeds needs;
   needs.has_target = false;
@@ -150,6 +150,27 @@ std::vector<std::string> further_channels(const std::string& path, int64_t chann
   return more;
 }
 
+/// Whether images are in folders of the classes that the model has learned from such.
+bool has_class_folders(const std::string& path, const InputWants& wants) {
+  return std::ranges::any_of(wants.class_folders, [&](const std::string& name) {
+    std::error_code ignored;
+    return fs::is_directory(fs::path(path) / name, ignored);
+  });
+}
+std::vector<data::Sample> of_class_folders(const std::string& path,
+                                           const std::string& key,
+                                           const InputWants& wants) {
+  std::vector<data::Sample> samples;
+  for (const std::string& name : wants.class_folders) {
+    if (!data::is_there((fs::path(path) / name).string())) continue;
+    for (data::Sample& sample : data::list_folder((fs::path(path) / name).string(), key)) {
+      sample.columns[wants.class_key] = name;
+      samples.push_back(std::move(sample));
+    }
+  }
+  return samples;
+}
+
 /// The columns `keys`, and the others that are loaded, of a table that has them.
 std::vector<std::string> columns_of(const std::string& path,
                                     std::vector<std::string> keys,
@@ -198,6 +219,10 @@ InputWants wants_of(const inference::LoadedModel& model) {
     return node == nullptr ? Node() : *node;
   };
   wants.split_map = given("split_map");
+  if (data->get<std::string>("_target_", "").ends_with("ClassFolderDatamodule")) {
+    wants.class_folders = data->get<std::vector<std::string>>("class_names", {});
+    wants.class_key = data->get<std::vector<std::string>>("columns", {"raw", "label"}).back();
+  }
   wants.has_folds = !given("folds").is_null();
   if (const Node column = given("split_column"); !column.is_null())
     wants.split_column = column.as<std::string>();
@@ -246,6 +271,8 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   }
   if (!module.empty()) {
     samples = of_data_set(module, path, keys);
+  } else if (is_folder && has_class_folders(path, wants)) {
+    samples = of_class_folders(path, key, wants);
   } else if (is_folder && !is_image_folder(path, wants)) {
     samples = data::list_folder(path, key);
     put_channels_together(wants.channels, key, samples);

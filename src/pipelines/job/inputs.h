@@ -76,12 +76,14 @@ using LeaveOut = std::function<void(const std::string& id, const std::exception&
 struct InputWants {
   int64_t channels = 0;  // 0: not known
   int64_t spatial_dims = 2;
-  bool time_is_channel = false;               // as in the training's data set
-  std::vector<std::string> keys = {};         // further columns, where the manifest has them
-  std::vector<std::string> source_keys = {};  // data.source_keys of the training
-  std::string split_column = {};              // data.split_column of the training
-  config::Node split_map = {};                // data.split_map
-  bool has_folds = false;                     // rows for validation were trained on, too
+  bool time_is_channel = false;                 // as in the training's data set
+  std::vector<std::string> keys = {};           // further columns, where the manifest has them
+  std::vector<std::string> source_keys = {};    // data.source_keys of the training
+  std::string split_column = {};                // data.split_column of the training
+  config::Node split_map = {};                  // data.split_map
+  bool has_folds = false;                       // rows for validation were trained on, too
+  std::vector<std::string> class_folders = {};  // the classes, where images were in their folders
+  std::string class_key = {};
 };
 
 /// What its configuration says of tables.

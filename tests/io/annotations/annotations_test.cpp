@@ -141,9 +141,9 @@ TEST(Annotations, ClassesHaveTheOrderOfTheirFormatOrTheAlphabet) {
 
 TEST(Annotations, OneCocoFileIsOfManyImages) {
   const std::string path = kAnnotated + "coco.json";
-  EXPECT_EQ(coco_images(path),
+  EXPECT_EQ(annotated_images(path),
             (std::vector<std::string>{"train/cells.png", "valid/cells.png", "empty.png"}));
-  EXPECT_TRUE(coco_images(kAnnotated + "qupath.geojson").empty());
+  EXPECT_TRUE(annotated_images(kAnnotated + "qupath.geojson").empty());
   EXPECT_EQ(read_annotations(path, picture("valid/cells.png")).size(), 1U);
   EXPECT_EQ(read_annotations(path, picture("x/train/cells.png")).size(), 3U);
   EXPECT_TRUE(read_annotations(path, picture("elsewhere/empty.png")).empty());
@@ -222,6 +222,42 @@ TEST(Annotations, ReadBackWhatIsWritten) {
   }
 }
 
+TEST(Annotations, CvatHasOneFileForAllImages) {
+  const Folder folder;
+  const std::string image = R"(<image id="0" name="in/cells.png" width="48" height="40">)";
+  put(folder / "a.xml",
+      "<?xml version=\"1.0\"?><annotations><version>1.1</version><meta><task/></meta>" + image + R"(
+        <polygon label="cell" points="2.0,2.0;10.0,2.0;10.0,8.0;2.0,8.0" z_order="1"></polygon>
+        <box label="dot" xtl="4" ytl="4" xbr="14" ybr="6" rotation="90" z_order="0"/>
+        <mask label="cell" rle="1, 2, 2, 3" left="40" top="30" width="4" height="2" z_order="0"/>
+        <points label="cell" points="1,1"/></image>
+        <image id="1" name="other.png" width="9" height="9"/></annotations>)");
+  EXPECT_EQ(annotated_images(folder / "a.xml"),
+            (std::vector<std::string>{"in/cells.png", "other.png"}));
+  EXPECT_EQ(class_names_of({folder / "a.xml"}), (std::vector<std::string>{"cell", "dot"}));
+  const std::vector<int> values = painted(folder / "a.xml", TargetKind::instances, picture());
+  const auto at = [&](std::size_t y, std::size_t x) { return values[48 * y + x]; };
+  EXPECT_EQ(at(2, 2), 3);  // the upper one
+  EXPECT_EQ(at(7, 9), 3);
+  EXPECT_EQ(at(9, 8), 1);  // the box stands upright
+  EXPECT_EQ(at(5, 13), 0);
+  EXPECT_EQ(std::ranges::count(values, 2), 5);
+  for (const auto& [y, x] : {std::pair{30, 41}, {30, 42}, {31, 41}, {31, 42}, {31, 43}})
+    EXPECT_EQ(at(y, x), 2);
+  EXPECT_EQ(read_annotations(folder / "a.xml", {"/x/other.tif", 1, 9, 9}).size(), 0U);
+  for (const auto& [shape, part] :
+       {std::pair{"<box label=\"a\" xtl=\"4\"/>", "has no 'ytl'"},
+        {"<polygon label=\"a\" points=\"1,2;3\"/>", "a point is '3'"},
+        {"<mask label=\"a\" rle=\"1,9\" left=\"0\" top=\"0\" width=\"2\" height=\"2\"/>",
+         "more pixels"},
+        {"<track id=\"0\"/>", "of a video"}}) {
+    put(folder / "b.xml", "<annotations>" + image + shape + "</image></annotations>");
+    EXPECT_NE(message_of<DataError>([&] { annotated_images(folder / "b.xml"); }).find(part),
+              std::string::npos)
+        << shape;
+  }
+}
+
 TEST(Annotations, RefusesWhatIsNone) {
   const Folder folder;
   const auto refused = [&](const char* name, const std::string& bytes, const std::string& part) {
@@ -250,6 +286,7 @@ TEST(Annotations, RefusesWhatIsNone) {
   refused("a.roi", bytes_of(kAnnotated + "fine.roi").substr(0, 70), "ends too early");
   refused("a.xml", "<OME><Image/></OME>", "Pascal VOC");
   refused("a.xml", "<annotation><object><name>a</name>", "ends too early");
+  refused("a.xml", "<annotations><image name=\"a\" width=\"9\" height=\"9\">", "ends too early");
   refused("a.txt", "0 0.5 0.5 0.1\n", "a.txt:1");
   refused("a.txt", "0 120 80 20 20\n", "shares");
   refused("a.txt", "nucleus 0.5 0.5 0.1 0.1\n", "'nucleus");
