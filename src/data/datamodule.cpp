@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -56,20 +57,23 @@ int64_t timepoints_of(const Source& source) {
   }
 }
 
+/// The time points of all images of a sample; 1 where one has others, as 4D NIfTI of channels with
+/// one target.
+int64_t timepoints_of(const Sample& sample) {
+  std::set<int64_t> counts;
+  for (const auto& [key, source] : sample.sources) counts.insert(timepoints_of(source));
+  return counts.size() == 1 ? *counts.begin() : 1;
+}
+
 std::vector<Sample> each_time_point(std::vector<Sample> samples) {
-  const auto longest = [](const Sample& sample) {
-    int64_t count = 1;
-    for (const auto& [key, source] : sample.sources) count = std::max(count, timepoints_of(source));
-    return count;
-  };
-  if (samples.empty() || longest(samples[0]) == 1) return samples;
+  if (samples.empty() || timepoints_of(samples[0]) == 1) return samples;
   std::vector<Sample> all;
-  for (Sample& sample : samples) {
-    const int64_t count = longest(sample);
+  for (const Sample& sample : samples) {
+    const int64_t count = timepoints_of(sample);
     for (int64_t time = 0; time < count; ++time) {
       Sample& one = all.emplace_back(sample);
       for (auto& [key, source] : one.sources)
-        if (count > 1 && timepoints_of(source) == count) source.selection.timepoint = time;
+        if (count > 1) source.selection.timepoint = time;
     }
   }
   return all;

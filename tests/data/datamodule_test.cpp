@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/loader/loader.h"
+#include "io/tiff/ome_tiff.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/at_least.h"
 #include "tests/support/tmp_dir.h"
@@ -343,6 +344,39 @@ TEST(DataframeDatamodule, TimePointsAndScenesAreSamplesOfTheirOwn) {
               of("raw,seg,timepoint,seg_timepoint\na.tif,b.tif,\"0,1\",\"0,1,2\"\n");
             }).find("m.csv:2: column 'raw' gives 2 images"),
             std::string::npos);
+}
+
+TEST(FolderDatamodule, TimePointsThatImageAndTargetShareAreSamples) {
+  const test::TmpDir dir;
+  const auto lapse = [&](const std::string& path, int64_t times) {
+    std::filesystem::create_directories(std::filesystem::path(dir / path).parent_path());
+    io::ImageInfo info;
+    info.shape = {1, 1, 4, 4};
+    info.timepoints = times;
+    io::Image image;
+    image.shape = info.shape;
+    image.pixels.resize(16);
+    io::OmeTiffWriter writer(dir / path, info);
+    for (int64_t time = 0; time < times; ++time) writer.write({}, image, time);
+    writer.finish();
+  };
+  const auto times = [&](const std::string& more) {
+    const auto module = make("{_target_: FolderDatamodule, path: '" + dir.path() +
+                             "', columns: [raw, seg], valid_fraction: 0" + more + "}");
+    std::vector<int64_t> result;
+    for (const data::Sample& item : data::items_of(*module, data::Split::train)) {
+      result.push_back(item.sources.at("raw").selection.timepoint);
+      EXPECT_EQ(item.sources.at("seg").selection.timepoint, result.back());
+    }
+    return result;
+  };
+  for (const char* name : {"raw/a.tif", "seg/a.tif"}) lapse(name, 3);
+  for (const char* name : {"raw/b.tif", "seg/b.tif"}) lapse(name, 2);
+  EXPECT_EQ(times(""), (std::vector<int64_t>{0, 1, 2, 0, 1}));
+  EXPECT_EQ(times(", transforms: {train: [{_target_: LoadImaged, keys: [raw], timepoint: 1}]}"),
+            (std::vector<int64_t>{-1, -1}));
+  lapse("seg/a.tif", 1);  // one target of several time points: they may be channels
+  EXPECT_EQ(times(""), (std::vector<int64_t>{-1, -1}));
 }
 
 TEST(DataframeDatamodule, WeightsAndOtherColumns) {

@@ -95,7 +95,10 @@ void take_image_target(const io::Table& table,
   Layout found;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     const std::string& name = table.columns[column];
-    if (name.empty() || name == source || name == split) continue;
+    const std::string small = in_small_letters(name);
+    const bool is_number = small.empty() || small.ends_with("id") || small.ends_with("index") ||
+                           small.starts_with("unnamed");  // of a row, as pandas writes it
+    if (is_number || name == source || name == split) continue;
     Layout one;
     one.experiment = experiment_of(table, column, one);
     if (one.experiment.empty()) continue;

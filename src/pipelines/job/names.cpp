@@ -1,5 +1,7 @@
 #include "pipelines/job/names.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "io/fingerprint.h"
@@ -23,7 +25,9 @@ std::string short_name(const std::string& stem) {
 
 std::string OutputNames::next(const data::Source& source) {
   std::string stem = io::stem_of(source.path);
-  if (!source.more.empty() && stem.ends_with("_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
+  const std::string folder = std::filesystem::path(source.path).parent_path().filename().string();
+  const bool is_case = !source.more.empty() || folder == "imagesTr" || folder == "imagesTs";
+  if (is_case && stem.ends_with("_0000")) stem.resize(stem.size() - 5);  // nnU-Net's
   if (source.selection.scene >= 0) stem += fmt::format("_s{}", source.selection.scene);
   if (source.selection.timepoint >= 0) stem += fmt::format("_t{}", source.selection.timepoint);
   return unique(short_name(stem));
