@@ -254,8 +254,6 @@ class FolderLayout {
   const Holding* find_target(const Holding& source) const {
     const Holding* exact = named(needs_.target_col);
     if (exact != nullptr && exact != &source) return exact;
-    const Holding& above = holdings_.front();  // with one file of annotations for all images
-    if (above.images.empty() && &above != &source && has_annotations(source, above)) return &above;
     std::vector<const Holding*> targets, others, liked;
     for (const Holding& one : holdings_) {
       if (!is_target_of(source, one)) continue;
@@ -263,6 +261,8 @@ class FolderLayout {
     }
     if (targets.size() == 1) return targets[0];
     if (targets.empty()) {
+      const Holding& above = holdings_.front();  // with one file of annotations for all images
+      if (above.images.empty() && has_annotations(source, above)) return &above;
       const bool is_pair = others.size() == 1 && names_source(source.kind) &&
                            has_partners(source.images, others[0]->images);
       return is_pair ? others[0] : nullptr;

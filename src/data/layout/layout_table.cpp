@@ -97,7 +97,7 @@ void take_image_target(const io::Table& table,
     const std::string& name = table.columns[column];
     const std::string small = in_small_letters(name);
     const bool is_number = small.empty() || small.ends_with("id") || small.ends_with("index") ||
-                           small.starts_with("unnamed");  // of a row, as pandas writes it
+                           small.starts_with("unnamed");  // a row's, as pandas writes it
     if (is_number || name == source || name == split) continue;
     Layout one;
     one.experiment = experiment_of(table, column, one);

@@ -3,14 +3,18 @@
 // DistanceTransformEDT says how far each voxel of the foreground is from the background
 // (monai.transforms, the same names). ConnectedComponents numbers objects, which are connected
 // voxels of one value, as skimage.measure.label. FlowsToLabels and StarsToLabels make objects of
-// flows, as cellpose/dynamics.py, and of distances along rays, as stardist/nms.py.
+// flows, as cellpose/dynamics.py, and of distances along rays, as stardist/nms.py; StitchPlanes
+// joins those of planes, as cellpose.utils.stitch3D.
 #include "ops/labels/operations.h"
+
+#include <algorithm>
 
 #include "inference/postprocess/step.h"
 #include "ops/labels/components.h"
 #include "ops/labels/distance.h"
 #include "ops/labels/flow_labels.h"
 #include "ops/labels/star_labels.h"
+#include "ops/labels/stitch_planes.h"
 
 namespace cytra::inference {
 namespace {
@@ -21,6 +25,21 @@ CYTRA_REGISTER(Postprocess,
                "KeepLargestConnectedComponent");
 CYTRA_REGISTER(Postprocess, Step<ToLabels<ops::FlowsToLabels>>, "FlowsToLabels");
 CYTRA_REGISTER(Postprocess, Step<ToLabels<ops::StarsToLabels>>, "StarsToLabels");
+
+struct StitchPlanes {
+  double threshold = 0.25;
+  void visit(auto& v) {
+    v("threshold", threshold, "least share of two objects that is common, to be one", 1e-9, 1);
+  }
+  void apply(Result& result) const {
+    expect_labels(result);
+    if (result.values.dim() != 4 || result.values.size(0) != 1)
+      throw DataError("expected the labels of a stack");
+    const int64_t axis = std::max<int64_t>(result.plane_axis, 0);
+    result.values = ops::stitch_planes(result.values[0], axis, threshold).unsqueeze(0);
+  }
+};
+CYTRA_REGISTER(Postprocess, Step<StitchPlanes>, "StitchPlanes");
 
 /// The distance between voxels along ([Z,]Y,X) in um; empty where it is unknown.
 std::vector<double> spacing_of(const Result& result) {

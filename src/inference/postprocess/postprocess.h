@@ -20,6 +20,7 @@ struct Result {
   bool is_labels = false;  // classes or objects by number, 0 for none; a channel may be a mask
   io::Geometry geometry;
   bool is_objects = false;  // labels number objects, not classes
+  int64_t plane_axis = -1;  // the axis, 0 to 2, along which planes were predicted one by one
   /// Makes the image before the transforms of its intensities, (C,[D,]H,W) float32, in the voxels
   /// of `values`; empty: it is not known.
   std::function<Tensor()> input;

@@ -1,5 +1,6 @@
 #pragma once
 // The common code of the steps.
+#include <algorithm>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -48,12 +49,23 @@ class Step final : public Postprocess {
   Options options_;
 };
 
-/// An operation that makes labels ([Z,]Y,X) of all channels of a model's output.
+/// An operation that makes labels ([Z,]Y,X) of all channels of a model's output. Those of planes
+/// are numbered on from plane to plane.
 template <class Operation>
 struct ToLabels : Operation {
   void apply(Result& result) const {
     expect_scores(result);
-    result.values = (*this)(result.values).unsqueeze(0);
+    std::vector<at::Tensor> planes;
+    int32_t last = 0;
+    if (result.plane_axis >= 0) {
+      for (const at::Tensor& plane : result.values.unbind(1 + result.plane_axis)) {
+        at::Tensor& labels = planes.emplace_back((*this)(plane));
+        labels = at::where(labels != 0, labels + last, labels);
+        last = std::max(last, labels.max().template item<int32_t>());
+      }
+    }
+    result.values = planes.empty() ? (*this)(result.values) : at::stack(planes, result.plane_axis);
+    result.values = result.values.unsqueeze(0);
     result.is_labels = result.is_objects = true;
   }
 };

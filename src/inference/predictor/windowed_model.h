@@ -67,6 +67,8 @@ class WindowedModel {
   std::string engine() const;
   /// The dimensions of images: 3 for a 2D model that processes a stack slice by slice.
   int64_t image_dims() const;
+  /// The axis along which a model of planes takes those of a stack, 0 to 2; -1: it takes none.
+  int64_t plane_axis() const { return planner_.options.spatial_dim.value_or(-1); }
 
   c10::Device device;
   LoadedModel model;  // it returns the mean of all models

@@ -32,7 +32,7 @@ double MadeOptions::temperature_number() const {
   config::throw_bad_value(temperature, "auto, or a number from 0.01 to 100");
 }
 
-void PredictOptions::check() const {
+void PredictOptions::check() {
   MadeOptions::check();
   const io::Format* written = io::find_format(format);  // null: auto
   io::ImageInfo values;

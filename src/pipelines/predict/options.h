@@ -22,6 +22,7 @@ struct MadeOptions {
   double threshold = 0.5;
   config::Node postprocess, temperature;
   std::optional<bool> original_grid;
+  double stitch_threshold = 0;
   void visit(auto& v) {
     v("save",
       save,
@@ -39,6 +40,12 @@ struct MadeOptions {
       postprocess,
       "steps that change a result before it is written, in their order",
       config::list_of<inference::Postprocess>());
+    v("stitch_threshold",
+      stitch_threshold,
+      "objects of a stack that a 2D model has predicted plane by plane are one where they share "
+      "this or more of both; 0: each plane has its own",
+      0,
+      1);
     v("original_grid",
       original_grid,
       "write results in the voxels of the file, not in those that the transforms (Spacingd, "
@@ -46,7 +53,15 @@ struct MadeOptions {
   }
   /// PredictorOptions::temperature. Throws: ConfigError for another word, or a number out of range.
   double temperature_number() const;
-  void check() const { temperature_number(); }
+  void check() {
+    temperature_number();
+    if (stitch_threshold == 0) return;
+    config::Node step = config::Node::make_map();
+    step.set("_target_", config::Node::make_string("StitchPlanes"));
+    step.set("threshold", config::Node::make_real(stitch_threshold));
+    postprocess.kind = config::Kind::list;
+    postprocess.list.insert(postprocess.list.begin(), std::move(step));
+  }
 };
 
 struct PredictOptions : MadeOptions {
@@ -100,7 +115,7 @@ struct PredictOptions : MadeOptions {
     v("timer", timer, "tell at the end how long images took to read, predict and write");
     v("dry_run", dry_run, "say what would be done, and what that takes; write nothing");
   }
-  void check() const;
+  void check();
   /// The outputs of an image, by their names (inference::make_result_output).
   std::vector<std::string> outputs() const;
 };

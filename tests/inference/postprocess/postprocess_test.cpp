@@ -44,6 +44,36 @@ TEST(Postprocess, FromLogitsToObjects) {
   EXPECT_TRUE(result.values.equal(expected));
 }
 
+TEST(Postprocess, PlanesOfA2DModelHaveObjectsOfTheirOwn) {
+  at::Tensor flows = at::zeros({3, 3, 20, 20});  // (C,Z,Y,X): to the middle of a square
+  flows[2].fill_(-5);
+  const at::Tensor from_middle = at::arange(-4, 5, at::kFloat);
+  const at::Tensor y = from_middle.unsqueeze(1).expand({9, 9}),
+                   x = from_middle.unsqueeze(0).expand({9, 9});
+  const at::Tensor length = (y * y + x * x).sqrt() + 1e-3;
+  for (int64_t z = 0; z < 3; ++z) {
+    const auto square = flows.select(1, z).slice(1, 2 + z, 11 + z).slice(2, 3, 12);
+    square[0].copy_(-5 * y / length);
+    square[1].copy_(-5 * x / length);
+    square[2].fill_(5);
+  }
+  const std::string steps = "[{_target_: FlowsToLabels, flow_threshold: 0, min_size: 1}";
+  const auto numbers = [&](const std::string& more, int64_t axis) {
+    Result result = scores_of(flows.movedim(1, 1 + axis));
+    result.plane_axis = axis;
+    result = after(steps + more + "]", std::move(result));
+    std::vector<int32_t> found;
+    for (const at::Tensor& plane : result.values[0].unbind(axis))
+      found.push_back(plane.max().item<int32_t>());
+    return found;
+  };
+  for (const int64_t axis : {0, 2}) {
+    EXPECT_EQ(numbers("", axis), (std::vector<int32_t>{1, 2, 3}));
+    EXPECT_EQ(numbers(", {_target_: StitchPlanes, threshold: 0.3}", axis),
+              (std::vector<int32_t>{1, 1, 1}));
+  }
+}
+
 TEST(Postprocess, WatershedEqualsScikitImagesRecipe) {
   const test::Golden golden("watershed");
   int64_t seen = 0;

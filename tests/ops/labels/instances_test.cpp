@@ -1,8 +1,10 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "io/reader.h"
 #include "ops/labels/flow_labels.h"
 #include "ops/labels/star_labels.h"
+#include "ops/labels/stitch_planes.h"
 #include "tests/support/golden.h"
 
 namespace cytra::ops {
@@ -113,6 +115,23 @@ TEST(Flows, WhatIsNotFiniteMovesNothing) {
     bad.slice(0, 0, 2).fill_(wrong);
     EXPECT_TRUE(FlowsToLabels{}(bad).equal(still)) << wrong;
   }
+}
+
+TEST(StitchPlanes, JoinsAsCellposeDoes) {  // tests/golden/make_stitch.py
+  io::Image both = io::read_image(CYTRA_SOURCE_DIR "/tests/golden/stitch.npy");
+  const at::Tensor values =
+      at::from_blob(both.pixels.data(), {2, 8, 24, 24}, at::kByte).to(at::kInt);
+  EXPECT_TRUE(at::equal(stitch_planes(values[0], 0, 0.3), values[1]));
+  // As its planes come from a model, numbered on
+  at::Tensor numbered = values[0].clone();
+  for (int64_t z = 1; z < 8; ++z) numbered[z] += (numbered[z] != 0).to(at::kInt) * 100 * z;
+  EXPECT_TRUE(at::equal(stitch_planes(numbered, 0, 0.3), values[1]));
+  EXPECT_TRUE(at::equal(stitch_planes(numbered.movedim(0, 2), 2, 0.3), values[1].movedim(0, 2)));
+  numbered[3].zero_();  // what comes behind an empty plane is new
+  const at::Tensor stitched = stitch_planes(numbered, 0, 0.3);
+  const int32_t before = stitched.slice(0, 0, 3).max().item<int32_t>();
+  EXPECT_EQ(stitched[4].masked_select(stitched[4] > 0).min().item<int32_t>(), before + 1);
+  EXPECT_EQ(stitch_planes(at::zeros({0, 4, 4}, at::kInt), 0, 0.3).numel(), 0);
 }
 
 }  // namespace
