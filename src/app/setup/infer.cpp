@@ -61,9 +61,13 @@ class Inference {
     std::shared_ptr<data::DataModule> module = make_module();
     std::vector<data::Sample> items = items_of(module);
     if (items.empty()) return;
-    if (take_pages(items)) items = items_of(module = make_module());
-    if (items.empty()) return;
-    take_image(items);
+    data::ImageHeaders images = data::look_at_images(items, text_value(root(), "source_col"));
+    if (take_pages(images, items)) {
+      items = items_of(module = make_module());
+      if (items.empty()) return;
+      images = data::look_at_images(items, text_value(root(), "source_col"));
+    }
+    take_image(images);
     take_target(*module, items);
   }
 
@@ -170,15 +174,15 @@ class Inference {
   }
 
   /// Takes pages as channels, where the target of several is one plane; false for others.
-  bool take_pages(const std::vector<data::Sample>& items) {
-    const data::ImageHeaders images = data::look_at_images(items, text_value(root(), "source_col"));
+  bool take_pages(const data::ImageHeaders& images, const std::vector<data::Sample>& items) {
+    const bool may_be_pages = images.least_planes > 1 &&
+                              images.most_planes == images.least_planes && images.channels == 1 &&
+                              may_be_named(images.example) && is_open("spatial_dims") &&
+                              part_of(root(), "data.axes").is_null();
+    if (!may_be_pages) return false;
     const data::ImageHeaders targets =
         data::look_at_images(items, text_value(root(), "target_col"));
-    const bool are_pages = images.least_planes > 1 && images.most_planes == images.least_planes &&
-                           images.channels == 1 && targets.most_planes == 1 &&
-                           !targets.example.empty() && may_be_named(images.example);
-    if (!are_pages || !is_open("spatial_dims") || !part_of(root(), "data.axes").is_null())
-      return false;
+    if (targets.most_planes != 1) return false;
     take({"data.axes=CYX"},
          fmt::format("{} has {} pages, and its target one: they are channels",
                      images.example,
@@ -194,8 +198,7 @@ class Inference {
     }
   }
 
-  void take_image(const std::vector<data::Sample>& items) {
-    const data::ImageHeaders facts = data::look_at_images(items, text_value(root(), "source_col"));
+  void take_image(const data::ImageHeaders& facts) {
     const Node* transforms = root().find("data.transforms.valid");
     const bool are_ours = transforms != nullptr && is_own_file(*transforms);
     if (facts.example.empty() || !are_ours) return;

@@ -101,7 +101,10 @@ std::string write_held_out(const Node& data,
       }
       row.push_back(fs::absolute(source.path).lexically_normal().string());
     }
-    for (const auto& [key, text] : sample.columns) row.push_back(text);
+    for (const auto& [key, text] : samples[0].columns) {
+      const auto own = sample.columns.find(key);
+      row.push_back(own == sample.columns.end() ? "" : own->second);
+    }
     if (row.size() == columns.size()) rows.push_back(std::move(row));
   }
   if (columns.size() < 2 || rows.empty()) return "";

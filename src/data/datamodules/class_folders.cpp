@@ -30,6 +30,20 @@ std::vector<std::string> folders_in(const fs::path& place) {
   return names;
 }
 
+/// The folder that holds those of the classes: the path, or the only folder in it, as archives are
+/// unpacked.
+fs::path above_classes(fs::path place) {
+  constexpr int kMostDepth = 4;
+  for (int depth = 0; depth < kMostDepth; ++depth) {
+    const std::vector<std::string> folders = folders_in(place);
+    if (folders.size() != 1 || !part_in(place.string(), Split::train).empty() ||
+        folders_in(place / folders[0]).empty())
+      break;
+    place /= folders[0];
+  }
+  return place;
+}
+
 class ClassFolderDatamodule final : public DataModule, public Parted {
  public:
   struct Options : LoaderOptions, FoldOptions {
@@ -60,7 +74,8 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
         throw ConfigError("columns: expected two names, the image's and its class's");
     }
   };
-  explicit ClassFolderDatamodule(const Options& options) : options_(options) {}
+  explicit ClassFolderDatamodule(const Options& options)
+      : options_(options), root_(above_classes(options.path)) {}
 
   std::vector<Sample> items(Split split) const override {
     std::error_code ignored;  // a name too long
@@ -92,23 +107,9 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
   }
 
  private:
-  /// The folder that holds those of the classes: the path, or the only folder in it, as archives
-  /// are unpacked.
-  fs::path root() const {
-    constexpr int kMostDepth = 4;
-    fs::path place(options_.path);
-    for (int depth = 0; depth < kMostDepth; ++depth) {
-      const std::vector<std::string> folders = folders_in(place);
-      if (folders.size() != 1 || !part_in(place.string(), Split::train).empty() ||
-          folders_in(place / folders[0]).empty())
-        break;
-      place /= folders[0];
-    }
-    return place;
-  }
   /// The name of the folder of a part; "" where there is none.
-  std::string part_of(Split split) const { return part_in(root().string(), split); }
-  std::string place_of(const std::string& part) const { return (root() / part).string(); }
+  std::string part_of(Split split) const { return part_in(root_.string(), split); }
+  std::string place_of(const std::string& part) const { return (root_ / part).string(); }
   /// Throws: ConfigError for folders that are not those of class_names, and for fewer than two.
   void expect_classes(const std::string& part) const {
     const std::vector<std::string> folders = folders_in(place_of(part));
@@ -128,7 +129,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
         fmt::join(folders, ","));
   }
   std::vector<Sample> images_of(const std::string& part, const std::string& kind) const {
-    const fs::path place = root() / part / kind;
+    const fs::path place = root_ / part / kind;
     std::vector<Sample> samples;
     if (!fs::is_directory(place)) return samples;
     for (std::string& path : io::list_images(place.string(), options_.recursive)) {
@@ -161,6 +162,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
     throw DataError("{}: no folders of classes", place_of(parts[0]));
   }
   Options options_;
+  fs::path root_;
 };
 CYTRA_REGISTER(DataModule, ClassFolderDatamodule, "ClassFolderDatamodule");
 
