@@ -16,7 +16,9 @@ for (const svg of document.querySelectorAll('.plot svg')) {
     const at = nearest(hits.map(hit => hit.point), x).x;
     rule.setAttribute('d', `M${at} ${top}V${bottom}`);
     const said = hits.filter(({point}) => Math.abs(point.x - at) < 4).map(({name, point}) => `${name} ${value(point.y).toPrecision(4)}`);
-    tip.textContent = [`step ${Math.round(first + (at - left) / (right - left) * (last - first))}`, ...said].join(' \u00b7 ');
+    const place = first + (at - left) / (right - left) * (last - first);
+    const where = svg.dataset.of ? `${svg.dataset.of} ${place.toPrecision(3)}` : `step ${Math.round(place)}`;
+    tip.textContent = [where, ...said].join(' \u00b7 ');
   };
   svg.onpointerleave = () => {
     tip.textContent = '';

@@ -95,7 +95,9 @@ std::string plot_svg(const std::vector<std::pair<std::string, const Curve*>>& cu
   }
   y.is_log = has_far_peak(y, means);
   y.add_margin();
-  LineChart chart({}, x, y);
+  ChartSize size;
+  size.left = y.room();
+  LineChart chart(size, x, y);
   const std::vector<int> colours = colours_of(curves);
   for (std::size_t i = 0; i < curves.size(); ++i)
     if (has_points(curves[i])) draw(chart, colours[i], curves[i].first, *curves[i].second);

@@ -38,10 +38,29 @@ std::string text_at(double left, double top, const char* anchor, const std::stri
 }  // namespace
 
 std::string short_number(double value) {
-  if (std::abs(value) < 1e-12) return "0";
-  if (std::abs(value) >= 1e6 && std::abs(value) < 1e9) return fmt::format("{:g}M", value / 1e6);
-  if (std::abs(value) >= 1e4 && std::abs(value) < 1e6) return fmt::format("{:g}k", value / 1e3);
+  const double size = std::abs(value);
+  if (size >= 1e6 && size < 1e9) return fmt::format("{:g}M", value / 1e6);
+  if (size >= 1e4 && size < 1e6) return fmt::format("{:g}k", value / 1e3);
   return fmt::format("{:.4g}", value);
+}
+
+std::string ChartAxis::text(double mark) const {
+  if (label) return label(mark);
+  if (is_log) return short_number(mark);
+  const double step = stride(), largest = std::max(std::abs(low), std::abs(high));
+  if (std::abs(mark) < step * 1e-6) return "0";
+  double unit = 1;
+  std::string ending;
+  if (largest >= 1e9 || largest < 2e-3) {
+    const double exponent = std::floor(std::log10(largest));
+    unit = std::pow(10, exponent);
+    ending = fmt::format("e{:.0f}", exponent);
+  } else if (largest >= 1e4) {
+    unit = largest >= 1e6 ? 1e6 : 1e3;
+    ending = largest >= 1e6 ? "M" : "k";
+  }
+  const double digits = -std::floor(std::log10(step / unit) + 1e-9);  // that tell marks apart
+  return fmt::format("{:.{}f}{}", mark / unit, std::clamp(static_cast<int>(digits), 0, 9), ending);
 }
 
 void ChartAxis::include(double value) {
@@ -55,10 +74,28 @@ void ChartAxis::add_margin() {
     low /= factor;
     high *= factor;
   } else {
-    const double margin = high > low ? (high - low) * 0.05 : std::max(std::abs(high) * 0.1, 1e-12);
+    const double largest = std::max(std::abs(low), std::abs(high));
+    const bool is_flat = high - low <= 2e-4 * largest;
+    const double margin = is_flat ? 0.1 * largest : (high - low) * 0.05;
     low -= margin;
-    high += margin;
+    high += largest > 0 ? margin : 1;
   }
+}
+
+double ChartAxis::room() const {
+  constexpr double kDigit = 8.5;  // pixels, on phones
+  std::size_t longest = 3;
+  for (const double mark : marks()) longest = std::max(longest, text(mark).size());
+  return 12 + kDigit * static_cast<double>(longest);
+}
+
+double ChartAxis::stride() const {
+  const double rough = (high - low) / 7, decade = std::pow(10, std::floor(std::log10(rough)));
+  double stride = 10 * decade;
+  for (const double factor : {5., 2., 1.}) {
+    if (factor * decade >= rough) stride = factor * decade;
+  }
+  return stride;
 }
 
 double ChartAxis::share(double value) const {
@@ -79,14 +116,8 @@ std::vector<double> ChartAxis::marks() const {
       }
     }
   } else {
-    const double rough = (high - low) / 7, decade = std::pow(10, std::floor(std::log10(rough)));
-    double stride = 10 * decade;
-    for (const double factor : {5., 2., 1.}) {
-      if (factor * decade >= rough) stride = factor * decade;
-    }
-    const double first = std::ceil(low / stride);
-    for (int i = 0; i < 10 && (first + i) * stride <= high; ++i)
-      marks.push_back((first + i) * stride);
+    const double step = stride(), first = std::ceil(low / step);
+    for (int i = 0; i < 10 && (first + i) * step <= high; ++i) marks.push_back((first + i) * step);
   }
   // Powers of ten that are made by multiplication may miss an end of the range by rounding.
   const auto is_outside = [this](double mark) {
@@ -100,7 +131,7 @@ LineChart::LineChart(ChartSize size, ChartAxis x, ChartAxis y)
     : size_(size), x_(std::move(x)), y_(std::move(y)) {
   body_ = R"(<g class="grid">)";
   for (const double mark : y_.marks()) {
-    const std::string label = y_.label(mark);
+    const std::string label = y_.text(mark);
     if (label.empty()) continue;
     body_ += fmt::format(
         R"(<path d="M{:g} {:.2f}H{:g}"/>)", size_.left, top(mark), size_.width - size_.right);
@@ -108,7 +139,7 @@ LineChart::LineChart(ChartSize size, ChartAxis x, ChartAxis y)
   }
   const double below = size_.height - size_.bottom;
   for (const double mark : x_.marks()) {
-    if (const std::string label = x_.label(mark); !label.empty())
+    if (const std::string label = x_.text(mark); !label.empty())
       body_ += text_at(left(mark), below + 18, "middle", label);
   }
   if (!x_.title.empty())
@@ -184,7 +215,7 @@ std::string LineChart::begin(const std::string& attributes) const {
 
 std::string LineChart::element() const {
   // The attributes by which the page's script turns a place into values.
-  return begin(fmt::format(R"(role="img" data-x="{} {} {} {}" data-y="{} {} {} {}"{})",
+  return begin(fmt::format(R"(role="img" data-x="{} {} {} {}" data-y="{} {} {} {}"{}{})",
                            size_.left,
                            size_.width - size_.right,
                            x_.low,
@@ -193,7 +224,8 @@ std::string LineChart::element() const {
                            size_.top,
                            y_.low,
                            y_.high,
-                           y_.is_log ? " data-log=\"1\"" : "")) +
+                           y_.is_log ? " data-log=\"1\"" : "",
+                           x_.title.empty() ? "" : " data-of=\"" + escaped_html(x_.title) + "\"")) +
          body_ + "</svg>";
 }
 

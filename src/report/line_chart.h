@@ -16,12 +16,19 @@ struct ChartAxis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   bool is_log = false;  // low > 0
   std::string title;
-  std::function<std::string(double)> label = short_number;  // of a mark; "" leaves it out
+  /// The text of a mark; "" leaves it out; null: a number with the digits that tell marks apart.
+  std::function<std::string(double)> label;
   void include(double value);
-  /// A twentieth more on both sides; some width where all values are equal.
+  /// A twentieth more on both sides; a tenth of the values where they hardly differ, and 0 to 1
+  /// where all are 0.
   void add_margin();
-  /// Round numbers in the range, about eight.
+  /// Round numbers in the range, about eight: each 1, 2 or 5 times a power of ten, or `stride()`
+  /// apart, where the axis is linear.
   std::vector<double> marks() const;
+  double stride() const;
+  std::string text(double mark) const;
+  /// The pixels that the longest of these texts takes.
+  double room() const;
   /// 0 at `low`, 1 at `high`; values outside lie at the nearer end.
   double share(double value) const;
 };
@@ -48,7 +55,8 @@ class LineChart {
   void add_legend(int place, int colour, const std::string& name);
 
   /// The SVG element, for a page that gives the classes c0 to c5 a colour. data-x and data-y: the
-  /// places of both ends of an axis and their values; data-log: y is logarithmic.
+  /// places of both ends of an axis and their values; data-log: y is logarithmic; data-of: what x
+  /// is, where it is no step.
   std::string element() const;
   /// A file of its own.
   std::string file() const;

@@ -228,7 +228,7 @@ std::string RunPage::run_table() const {
   for (const auto& [label, text] : texts) html += row(label, text);
   if (first_step > 0) html += row("begun at step", std::to_string(first_step));
   for (const auto& [label, text] : environment) html += row(label, text);
-  return html.empty() ? "" : "<div class=card><table>\n" + html + "</table></div>";
+  return html.empty() ? "" : "<div class=card><table class=run>\n" + html + "</table></div>";
 }
 
 }  // namespace cytra::report

@@ -1,6 +1,7 @@
 #include "report/line_chart.h"
 
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -117,6 +118,33 @@ TEST(ChartAxis, AnyValuesGetARange) {
     EXPECT_GT(axis.high, 500);
     EXPECT_GT(axis.share(500), axis.share(5));
   }
+}
+
+TEST(ChartAxis, LabelsTellMarksApartInFewDigits) {
+  const auto labels = [](double low, double high) {
+    ChartAxis axis;
+    axis.include(low);
+    axis.include(high);
+    axis.add_margin();
+    std::set<std::string> texts;
+    for (const double mark : axis.marks()) texts.insert(axis.text(mark));
+    EXPECT_EQ(texts.size(), axis.marks().size()) << low;
+    for (const std::string& text : texts) {
+      EXPECT_LE(text.size(), 8U) << text;
+      EXPECT_GE(axis.room(), 8.5 * static_cast<double>(text.size()));
+    }
+    return texts;
+  };
+  using Texts = std::set<std::string>;
+  EXPECT_EQ(labels(0, 0), (Texts{"0", "0.2", "0.4", "0.6", "0.8", "1.0"})) << "no 1e-12";
+  EXPECT_EQ(labels(0.0009999, 0.001), (Texts{"0.90e-3", "0.95e-3", "1.00e-3", "1.05e-3"}));
+  EXPECT_EQ(labels(0, 6e-5).count("2e-5"), 1U);
+  EXPECT_EQ(labels(0.97, 0.98).count("0.975"), 1U);
+  EXPECT_EQ(labels(12'000, 12'100).count("12.04k"), 1U);
+  EXPECT_EQ(labels(-3e6, 2e6).count("-1M"), 1U);
+  for (const auto& [low, high] :
+       {std::pair{5.0, 5.0}, {-7e-9, -7e-9}, {0.99, 1.01}, {999, 1001}, {0, 1e300}, {1e9, 1.01e9}})
+    labels(low, high);
 }
 
 TEST(ChartAxis, NumbersAreShort) {
