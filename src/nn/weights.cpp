@@ -78,19 +78,26 @@ void load_state(torch::nn::Module& module,
                 const io::TensorViews& tensors,
                 const std::string& path,
                 const std::string& prefix,
-                bool strict) {
+                Fit fit) {
   const std::map<std::string, at::Tensor> state = weights_of(module);
   say_other_graph(module, tensors, path, prefix);
   std::vector<std::string> missing, unexpected, reshaped;
+  std::map<std::string, const io::TensorView*> taken;
+  int64_t all_numbers = 0, taken_numbers = 0, reshaped_numbers = 0;
   for (const auto& [name, tensor] : state) {
+    all_numbers += tensor.numel();
     const auto stored = tensors.find(prefix + name);
     if (stored == tensors.end()) {
       missing.push_back(name);
     } else if (stored->second.shape != tensor.sizes().vec()) {
+      reshaped_numbers += tensor.numel();
       reshaped.push_back(fmt::format("{} is ({}), the model's is ({})",
                                      name,
                                      fmt::join(stored->second.shape, ","),
                                      fmt::join(tensor.sizes(), ",")));
+    } else {
+      taken_numbers += tensor.numel();
+      taken[name] = &stored->second;
     }
   }
   for (const auto& [name, view] : tensors) {
@@ -106,21 +113,28 @@ void load_state(torch::nn::Module& module,
     if (!names->empty())
       parts.push_back(fmt::format("{} {} ({})", names->size(), what, list_some(*names)));
   }
-  const std::string message =
-      fmt::format("{}: weights do not match the model: {}", path, join(parts, ", "));
-  if (!reshaped.empty())
-    throw DataError(message + "; the checkpoint belongs to another model configuration");
+  const double share = static_cast<double>(taken_numbers) / static_cast<double>(all_numbers);
+  const auto fail = [&](const std::string& advice) {
+    throw DataError("{}: weights do not match the model: {}; {}", path, join(parts, ", "), advice);
+  };
   if (!missing.empty() && missing.size() == state.size())
-    throw DataError(message + "; it holds none of the model's names");
-  if (!parts.empty() && strict)
-    throw DataError(message + "; checkpoint.strict=false loads what fits");
-  if (!parts.empty()) log::warn("{}", message);
+    fail("it holds none of the model's names");
+  if (fit == Fit::most && 2 * taken_numbers < all_numbers)
+    fail(
+        fmt::format("{:.1f} % of them fit, expected half or more, as of a training of this model; "
+                    "checkpoint.strict=false takes less, where shapes agree",
+                    100 * share));
+  const bool is_other = fit == Fit::some ? taken_numbers < reshaped_numbers : fit != Fit::most;
+  if (!reshaped.empty() && is_other) fail("the checkpoint belongs to another model configuration");
+  if (!parts.empty() && fit == Fit::all) fail("checkpoint.strict=false loads what fits");
+  if (fit != Fit::all)
+    log::info("{}: {:.1f} % of the model's weights are taken{}{}",
+              path,
+              100 * share,
+              parts.empty() ? "" : "; others ",
+              join(parts, ", "));
   const at::NoGradGuard no_grad;
-  for (auto& [name, tensor] : state) {
-    const auto stored = tensors.find(prefix + name);
-    if (stored != tensors.end() && !is_of_graph(name))
-      tensor.copy_(tensor_of(stored->second, name));
-  }
+  for (const auto& [name, view] : taken) at::Tensor(state.at(name)).copy_(tensor_of(*view, name));
 }
 
 io::TensorViews fit_names(const torch::nn::Module& module,
@@ -171,9 +185,9 @@ io::TensorViews fit_names(const torch::nn::Module& module,
   return fitted;
 }
 
-void load_weights(const std::string& path, torch::nn::Module& module, bool strict) {
+void load_weights(const std::string& path, torch::nn::Module& module, Fit fit) {
   const auto load_fitted = [&](const io::TensorViews& tensors) {
-    load_state(module, fit_names(module, tensors, path), path, "", strict);
+    load_state(module, fit_names(module, tensors, path), path, "", fit);
   };
   if (io::is_torch_file(path)) {
     const io::TorchFile file(path);
@@ -187,7 +201,7 @@ void load_weights(const std::string& path, torch::nn::Module& module, bool stric
   format_of(file.metadata(), path);
   file.verify();
   if (file.metadata().count("state") != 0) {  // a checkpoint of ours
-    load_state(module, file.tensors(), path, "model.", strict);
+    load_state(module, file.tensors(), path, "model.", fit);
   } else {
     load_fitted(file.tensors());
   }

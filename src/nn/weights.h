@@ -18,15 +18,23 @@ inline constexpr const char* kGraphModule = "exported_program.";
 /// Every parameter and buffer by its dotted name, as torch's state_dict().
 std::map<std::string, at::Tensor> state_of(const torch::nn::Module& module);
 
-/// Copies tensors "<prefix><name>" into the module; all of them or, when this throws, none. Second
+/// What of a module a file must hold, by name and shape; the rest of the module stays as it is.
+enum class Fit {
+  all,    // everything, and nothing else
+  names,  // any of its names, each in its shape
+  most,   // at least half of its numbers: a start for other classes or channels, as nnU-Net's
+  some,   // any numbers, where most of what has a name of it has its shape, too
+};
+
+/// Copies tensors "<prefix><name>" into the module; all that fit or, when this throws, none. Second
 /// names of the same tensors, which MONAI's DynUNet and nnU-Net's networks have, are skipped.
-/// `path` is for messages. Throws: DataError listing what is missing, unexpected or of another
-/// shape; with strict = false only another shape is an error, and the lists are logged.
+/// `path` is for messages. Logs the share that is taken and what is not, where `fit` is not `all`.
+/// Throws: DataError listing what is missing, unexpected or of another shape.
 void load_state(torch::nn::Module& module,
                 const io::TensorViews& tensors,
                 const std::string& path,
                 const std::string& prefix,
-                bool strict);
+                Fit fit);
 
 /// `tensors` under the module's own names: prefixes of wrappers (`model.`, `module.`,
 /// `_orig_mod.`, any other) are removed, and the prefix of all names of the module is added, in
@@ -38,7 +46,7 @@ io::TensorViews fit_names(const torch::nn::Module& module,
 /// Weights alone: from a checkpoint, or from a file of safetensors or PyTorch
 /// (io/weights/torch_file.h; told by its content) with the module's names, whatever stands before
 /// them (fit_names). Throws: as load_state().
-void load_weights(const std::string& path, torch::nn::Module& module, bool strict);
+void load_weights(const std::string& path, torch::nn::Module& module, Fit fit = Fit::all);
 
 /// Opens a checkpoint of Cytra. Throws: DataError, which ends with `hint`, for a file of PyTorch.
 io::SafetensorsFile open_checkpoint(const std::string& path, const std::string& hint);

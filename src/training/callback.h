@@ -23,6 +23,8 @@ struct TrainState {
   int64_t step = 0;           // optimizer steps, those skipped included (Lightning's global_step)
   int64_t skipped = 0;        // steps left out since their gradients were not finite
   int64_t validated_at = -1;  // the step of the newest complete validation
+  int64_t total_steps = 0;    // the training's length; -1: unknown, 0: not begun
+  double lr = 0;              // with which the newest step was made
   double seconds = 0;         // spent so far, in all processes one after the other
   double loss_sum = 0;        // of the epoch under way: the losses of its batches
   int64_t loss_count = 0;     // ... and their number

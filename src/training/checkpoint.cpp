@@ -54,6 +54,8 @@ Node to_node(const TrainState& state) {
   node.set("step", Node::make_integer(state.step));
   node.set("skipped", Node::make_integer(state.skipped));
   node.set("validated_at", Node::make_integer(state.validated_at));
+  node.set("total_steps", Node::make_integer(state.total_steps));
+  node.set("lr", Node::make_real(state.lr));
   node.set("seconds", Node::make_real(state.seconds));
   node.set("loss_sum", Node::make_real(state.loss_sum));
   node.set("loss_count", Node::make_integer(state.loss_count));
@@ -74,6 +76,8 @@ TrainState state_of(const Node& node) {
   state.step = node.get<int64_t>("step");
   state.skipped = node.get<int64_t>("skipped");
   state.validated_at = node.get<int64_t>("validated_at");
+  state.total_steps = node.get<int64_t>("total_steps", 0);
+  if (const Node* lr = node.find_direct("lr")) state.lr = number_of_node(*lr);
   state.seconds = number_of_node(node.at("seconds"));
   state.loss_sum = number_of_node(node.at("loss_sum"));
   state.loss_count = node.get<int64_t>("loss_count");
@@ -257,7 +261,11 @@ TrainState load_checkpoint(const std::string& path,
         log::warn("{}: holds no state of callbacks.{}, which starts afresh", path, callback->name);
       }
     }
-    nn::load_state(objects.task.model(), file.tensors(), path, "model.", strict);
+    nn::load_state(objects.task.model(),
+                   file.tensors(),
+                   path,
+                   "model.",
+                   strict ? nn::Fit::all : nn::Fit::names);
   } catch (...) {
     before.restore();
     throw;

@@ -82,7 +82,9 @@ void TrainerOptions::visit(auto& v) {
     1e9);
   v("min_epochs", min_epochs, "epochs that early stopping waits for", 0, 1e9);
   v("min_steps", min_steps, "optimizer steps that early stopping waits for; -1: none", -1, 1e12);
-  v("max_time", given_.max_time, "DD:HH:MM:SS after which the training ends; null: no limit");
+  v("max_time",
+    given_.max_time,
+    "DD:HH:MM:SS after which training and validation end; null: no limit");
   DeviceOptions::visit(v);
   v("devices",
     given_.devices,

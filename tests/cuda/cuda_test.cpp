@@ -63,7 +63,7 @@ class Cuda : public ::testing::Test {
     for (const char* key : {"spatial_dims", "in_channels", "out_channels", "filters"})
       options.set(key, golden.at("forward").options().at(key));
     const auto model = make<nn::Model>(test::component("DynUNet", options));
-    nn::load_state(*model, golden.file.tensors(), golden.path, "model.", true);
+    nn::load_state(*model, golden.file.tensors(), golden.path, "model.", nn::Fit::all);
     model->eval();
     model->to(at::kCUDA);
     const c10::InferenceMode inference_mode;

@@ -24,7 +24,7 @@ std::shared_ptr<nn::Model> model_of(const test::Golden& golden) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) options.set(key, value);
   }
   auto model = make<nn::Model>(test::component("monai.networks.nets.DynUNet", options));
-  nn::load_state(*model, golden.file.tensors(), golden.path, "model.", true);
+  nn::load_state(*model, golden.file.tensors(), golden.path, "model.", nn::Fit::all);
   model->eval();
   return model;
 }
@@ -105,17 +105,18 @@ TEST(Weights, NamesWhatDoesNotFit) {
   const auto other = make<nn::Model>(
       config::parse_yaml("{_target_: DynUNet, filters: [4, 6, 8], trans_bias: true}", "test"));
   try {
-    nn::load_state(*other, golden.file.tensors(), golden.path, "model.", true);
+    nn::load_state(*other, golden.file.tensors(), golden.path, "model.", nn::Fit::all);
     FAIL() << "loaded";
   } catch (const DataError& error) {
     EXPECT_NE(std::string(error.what()).find("upsamples.0.transp_conv.conv.bias"),
               std::string::npos)
         << error.what();
   }
-  nn::load_state(*other, golden.file.tensors(), golden.path, "model.", false);  // what fits
+  nn::load_state(
+      *other, golden.file.tensors(), golden.path, "model.", nn::Fit::names);  // what fits
   const auto wider =
       make<nn::Model>(config::parse_yaml("{_target_: DynUNet, filters: [8, 16, 32]}", "test"));
-  EXPECT_THROW(nn::load_state(*wider, golden.file.tensors(), golden.path, "model.", false),
+  EXPECT_THROW(nn::load_state(*wider, golden.file.tensors(), golden.path, "model.", nn::Fit::names),
                DataError);
 }
 

@@ -20,7 +20,7 @@ std::shared_ptr<nn::Model> same_as_golden() {
 
 TEST(Weights, OfTorchGiveMonaisLogits) {
   const auto model = same_as_golden();
-  nn::load_weights(kFolder + "dynunet.pth", *model, true);  // state_dict, _orig_mod.module.
+  nn::load_weights(kFolder + "dynunet.pth", *model);  // state_dict, _orig_mod.module.
   model->eval();
   const io::SafetensorsFile expected(kFolder + "expected.safetensors");
   const auto stored = [&](const std::string& name) {
@@ -66,9 +66,9 @@ TEST(Weights, NamesFitWhateverStandsBeforeThem) {
 TEST(Weights, EverythingThatDoesNotFitIsListed) {
   const auto wider = dynunet("out_channels: 2, filters: [4, 6, 16], trans_bias: true");
   const at::Tensor before = wider->parameters().front().clone();
-  for (const bool strict : {true, false}) {
+  for (const nn::Fit fit : {nn::Fit::all, nn::Fit::names}) {
     const std::string message =
-        message_of<DataError>([&] { nn::load_weights(kFolder + "dynunet.pth", *wider, strict); });
+        message_of<DataError>([&] { nn::load_weights(kFolder + "dynunet.pth", *wider, fit); });
     for (const char* part : {"2 missing (upsamples.0.transp_conv.conv.bias",
                              "of another shape (bottleneck.conv1.conv.weight is (8,6,3,3), the "
                              "model's is (16,6,3,3)",
@@ -77,10 +77,41 @@ TEST(Weights, EverythingThatDoesNotFitIsListed) {
       EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
   }
   EXPECT_EQ(test::max_difference(wider->parameters().front(), before), 0) << "some were loaded";
-  const std::string message =
-      message_of<DataError>([&] { nn::load_weights(kFolder + "plain.pth", *wider, false); });
+  const std::string message = message_of<DataError>(
+      [&] { nn::load_weights(kFolder + "plain.pth", *wider, nn::Fit::names); });
   EXPECT_NE(message.find("7 unexpected (0.bias"), std::string::npos) << message;
   EXPECT_NE(message.find("none of the model's names"), std::string::npos) << message;
+}
+
+// Fine-tuning: other classes, other channels or both leave their layers as they are; another
+// network is refused.
+TEST(Weights, AStartTakesWhatFits) {
+  const std::string file = kFolder + "dynunet.pth", channels = "filters: [4, 6, 8]";
+  const auto taken = same_as_golden();
+  nn::load_weights(file, *taken);
+  const auto expected = nn::state_of(*taken);
+  for (const char* other : {"out_channels: 5, ",
+                            "in_channels: 3, out_channels: 2, ",
+                            "in_channels: 2, out_channels: 1, "}) {
+    const auto model = dynunet(other + channels);
+    std::map<std::string, at::Tensor> before;
+    for (const auto& [name, tensor] : nn::state_of(*model)) before[name] = tensor.detach().clone();
+    EXPECT_THROW(nn::load_weights(file, *model), DataError) << other;
+    testing::internal::CaptureStderr();
+    nn::load_weights(file, *model, nn::Fit::most);
+    const std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_NE(text.find(" % of the model's weights are taken; others "), std::string::npos) << text;
+    for (const auto& [name, tensor] : nn::state_of(*model)) {
+      const bool fits = tensor.sizes() == expected.at(name).sizes();
+      EXPECT_TRUE(at::equal(tensor, fits ? expected.at(name) : before.at(name))) << other << name;
+    }
+  }
+  const auto wider = dynunet("out_channels: 2, filters: [8, 12, 16]"),
+             volumes = dynunet("out_channels: 2, spatial_dims: 3, filters: [4, 6, 8]");
+  for (const auto& model : {wider, volumes}) {
+    for (const nn::Fit fit : {nn::Fit::most, nn::Fit::some})
+      EXPECT_THROW(nn::load_weights(file, *model, fit), DataError);
+  }
 }
 
 TEST(Weights, ATorchFileIsNoCheckpoint) {

@@ -135,12 +135,36 @@ TEST(Resume, AveragesEveryEpochOnce) {
     if (!from.empty()) tiny.trainer->resume(dir / from + "/last.ckpt");
     tiny.fit();
     Tiny again("max_epochs: 1");  // with the averages
-    nn::load_weights(dir / name + "/last.ckpt", again.task->model(), true);
+    nn::load_weights(dir / name + "/last.ckpt", again.task->model());
     return again.weights();
   };
   const std::vector<double> whole = train(4, "whole", "");
   train(2, "part", "");
   EXPECT_EQ(train(4, "rest", "part"), whole);
+}
+
+TEST(Resume, ALongerTrainingSaysThatTheRateJumps) {
+  const test::TmpDir dir;
+  const auto train = [&](int epochs, const std::string& scheduler) {
+    Tiny tiny(
+        fmt::format("max_epochs: {}", epochs), "{}", 0, "{_target_: SGD, lr: 0.05}", scheduler);
+    if (epochs > 2) tiny.trainer->resume(dir / "a.ckpt");
+    testing::internal::CaptureStderr();
+    tiny.fit();
+    tiny.trainer->save(dir / "a.ckpt");
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const auto& [scheduler, jumps] :
+       {std::pair("{_target_: PolynomialLR, total_iters: null}", true),
+        std::pair("{_target_: CosineAnnealingLR, T_max: null}", true),
+        std::pair("{_target_: ConstantLR, factor: 1.0}", false)}) {
+    train(2, scheduler);
+    const std::string text = train(4, scheduler);
+    EXPECT_EQ(text.find("20 steps in all, and 10 when the checkpoint was saved: the learning rate "
+                        "jumps from ") != std::string::npos,
+              jumps)
+        << scheduler << text;
+  }
 }
 
 TEST(Resume, CallbacksWithoutANameHaveAStateEach) {

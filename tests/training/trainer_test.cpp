@@ -1,6 +1,8 @@
 // The loop: how long it trains, when it validates, what it does about bad numbers.
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "base/error.h"
 #include "base/signals.h"
@@ -20,6 +22,20 @@ TEST(Trainer, StopsAfterItsTime) {
   Tiny tiny("max_epochs: -1, max_time: '00:00:00:00.05'", "{}", 0, "{_target_: SGD}", kConstant);
   tiny.fit();
   EXPECT_GT(tiny.state().step, 0);
+}
+
+// The first validation is whole; one that begins after max_time is left.
+TEST(Trainer, ItsTimeEndsAValidation) {
+  Tiny tiny("max_epochs: -1, max_time: {seconds: 1}", "{}", 0, "{_target_: SGD}", kConstant);
+  const auto sleep = [](int milliseconds) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  };
+  tiny.recorder->each_step = [&](training::Context& context) {
+    if (context.state.step == 7) sleep(1100);  // of the second epoch of 5
+  };
+  tiny.fit();
+  ASSERT_EQ(tiny.recorder->validations.size(), 1U);
+  EXPECT_EQ(tiny.state().validated_at, tiny.recorder->validations.front());
 }
 
 /// What a loop does.

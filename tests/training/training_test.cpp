@@ -62,7 +62,7 @@ void expect_curve(const std::string& topic) {
   node.set("model", test::component("DynUNet", expected.node.at("model")));
   node.set("loss", test::component("DiceCELoss", expected.node.at("loss")));
   const auto task = make<training::Task>(node);
-  nn::load_state(task->model(), golden.file.tensors(), golden.path, "model.", true);
+  nn::load_state(task->model(), golden.file.tensors(), golden.path, "model.", nn::Fit::all);
   std::vector<data::Sample> images;
   for (uint64_t i = 0; i < 40; ++i)
     images.push_back(segmented(

@@ -116,7 +116,7 @@ class Step {
     at::manual_seed(0);
     task_ = make<training::Task>(config_.at("task"));
     nn::Model& model = task_->model();
-    if (!workload.checkpoint.empty()) nn::load_weights(workload.checkpoint, model, true);
+    if (!workload.checkpoint.empty()) nn::load_weights(workload.checkpoint, model);
     if (precision_.parameters != at::kFloat) nn::cast(model, precision_.parameters);
     nn::place(model, device_, device::uses_tensor_cores(variant.precision, device_));
     model.train();

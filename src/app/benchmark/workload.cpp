@@ -53,7 +53,7 @@ std::shared_ptr<nn::Model> make_model(const Workload& workload,
                                       const Variant& variant) {
   at::manual_seed(0);  // without a checkpoint, too, every variant has the same weights
   std::shared_ptr<nn::Model> model = make<nn::Model>(node);
-  if (!workload.checkpoint.empty()) nn::load_weights(workload.checkpoint, *model, true);
+  if (!workload.checkpoint.empty()) nn::load_weights(workload.checkpoint, *model);
   model->eval();
   nn::place(*model, workload.device, device::uses_tensor_cores(variant.precision, workload.device));
   return model;

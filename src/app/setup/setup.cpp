@@ -99,7 +99,14 @@ Setup::Setup(const TrainConfig& config,
   nn::Model& model = task->model();
   if (precision.parameters != at::kFloat) nn::cast(model, precision.parameters);
   nn::place(model, device, device::uses_tensor_cores(config.trainer.precision, device));
-  if (!weights.empty()) nn::load_weights(weights, model, config.checkpoint.strict);
+  if (!weights.empty()) {
+    const std::optional<bool>& strict = config.checkpoint.strict;
+    nn::load_weights(weights,
+                     model,
+                     !strict   ? nn::Fit::most
+                     : *strict ? nn::Fit::all
+                               : nn::Fit::some);
+  }
   for (const auto& callback : make_callbacks(config, place.rank == 0)) callback->prepare(model);
   optimizer->attach(model.named_parameters().pairs());
 }

@@ -22,8 +22,8 @@ namespace cytra::app {
 
 struct CheckpointOptions {
   std::optional<std::string> ckpt_path;
-  std::optional<bool> weights_only;
-  bool strict = true, autoresume = false;
+  std::optional<bool> weights_only, strict;
+  bool autoresume = false;
   void visit(auto& v) {
     v("ckpt_path", ckpt_path, "go on with this checkpoint; last or best: of earlier runs here");
     v("autoresume",
@@ -32,7 +32,10 @@ struct CheckpointOptions {
     v("weights_only",
       weights_only,
       "take its weights, start everything else afresh; also of a safetensors or PyTorch file");
-    v("strict", strict, "every weight must fit");
+    v("strict",
+      strict,
+      "every weight must fit; false: those that fit are taken; null: all where a training goes on, "
+      "at least half where weights_only begins one with other classes or channels");
   }
 };
 

@@ -123,7 +123,7 @@ void resume_training(training::Trainer& trainer,
   for (const char* kept : {"/last.ckpt", "/best.ckpt"}) own_file(before + kept);
   own_file(checkpoint);
   try {
-    trainer.resume(checkpoint, config.checkpoint.strict);
+    trainer.resume(checkpoint, config.checkpoint.strict.value_or(true));
     fit_position(trainer.state(), checkpoint, batch_size, processes.place().size, config);
   } catch (...) {
     if (processes.is_first()) discard(common.folder);

@@ -188,7 +188,7 @@ void open_network(ImportedModel& imported, Node definition, const std::string& w
   if (own_target(definition) == "DynUNet" && !definition.has("filters"))
     definition.set("filters", Node());  // MONAI's default has more filters than ours
   const std::shared_ptr<nn::Model> network = make<nn::Model>(definition);
-  nn::load_weights(weights, *network, true);
+  nn::load_weights(weights, *network);
   network->eval();
   for (at::Tensor& parameter : network->parameters()) parameter.requires_grad_(false);
   imported.fingerprint = nn::fingerprint_of(*network, definition);

@@ -70,7 +70,7 @@ LoadedModel load_network(const std::string& path, config::Node config, bool is_o
                     ": a prompted segmenter, which makes masks of boxes: `batch_segment "
                     "--segmenter` takes it, with a detector for the boxes");
   }
-  nn::load_weights(path, *loaded.network, true);
+  nn::load_weights(path, *loaded.network);
   expect_finite_weights(*loaded.network, path);
   loaded.network->eval();
   for (at::Tensor& parameter : loaded.network->parameters()) parameter.requires_grad_(false);

@@ -66,7 +66,7 @@ void load_encoder_of(torch::nn::Module& module, const std::string& path) {
     io::TensorViews fitting;
     for (const auto& [name, view] : fit_names(module, tensors, path))
       if (own.count(name) > 0) fitting[name] = view;
-    load_state(module, fitting, path, "", /*strict=*/true);
+    load_state(module, fitting, path, "", Fit::all);
   };
   try {
     if (io::is_torch_file(path)) {

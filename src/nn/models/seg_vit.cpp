@@ -189,7 +189,8 @@ class SegVit final : public FixedSizeModel {
             own[name.substr(front.size())] = view;
         }
       }
-      load_state(*encoder_, own, path, "", /*strict=*/options_.n_intermediate_weights <= 0);
+      load_state(
+          *encoder_, own, path, "", options_.n_intermediate_weights <= 0 ? Fit::all : Fit::names);
     };
     try {
       if (io::is_torch_file(path)) {

@@ -216,7 +216,7 @@ std::unique_ptr<PromptedSegmenter> open_sam(const std::string& path,
     throw DataError(path +
                     ": its network takes no prompts; expected a checkpoint of `train "
                     "experiment=promptable/cells`");
-  nn::load_weights(path, *model, true);
+  nn::load_weights(path, *model);
   model->eval();
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
   return std::make_unique<SamSegmenter>(model, device, engine, nn::fingerprint_of(*model, node));

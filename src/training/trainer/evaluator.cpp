@@ -54,6 +54,7 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
     if (hooks.before_first_batch) hooks.before_first_batch();
     feed.start_epoch(0);
     for (int64_t done = 0; done < batches && !stop_.is_interrupted(); ++done) {
+      if (hooks.is_over && hooks.is_over()) break;
       std::optional<data::Batch> batch = feed.next();
       if (!batch) break;
       cast(*batch, precision_.parameters);

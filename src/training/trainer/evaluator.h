@@ -44,9 +44,10 @@ class Evaluator {
   struct Hooks {
     std::function<void(const data::Batch& batch, int64_t done)> after_batch;
     std::function<void()> before_first_batch;  // with the weights in their place
+    std::function<bool()> is_over;             // asked before each batch: breaks off
   };
   /// The metrics of the first `batches` of the set, over all processes, named "<stage>/...". After
-  /// a signal, of those until then.
+  /// a signal, or once it is over, of those until then.
   Metrics evaluate(data::DeviceFeed& feed,
                    int64_t batches,
                    const std::string& stage,

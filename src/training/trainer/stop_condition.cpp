@@ -1,5 +1,6 @@
 #include "training/trainer/stop_condition.h"
 
+#include <algorithm>
 #include <array>
 
 #include <ATen/ATen.h>
@@ -24,8 +25,13 @@ double StopCondition::seconds() const {
 }
 
 StopCondition::Reasons StopCondition::own_reasons() const {
-  return {
-      signal_received(), options_.max_seconds >= 0 && seconds() >= options_.max_seconds, is_asked_};
+  const double limit = options_.max_seconds;
+  const bool is_late = limit >= 0 && seconds() + std::min(kept_, limit / 2) >= limit;
+  return {signal_received(), is_late, is_asked_};
+}
+
+bool StopCondition::is_late() const {
+  return options_.max_seconds >= 0 && seconds() >= options_.max_seconds;
 }
 
 bool StopCondition::agree(bool wants_to_save) {

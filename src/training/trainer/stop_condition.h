@@ -19,6 +19,10 @@ class StopCondition {
   /// Starts the clock of max_time, with the seconds that were spent before the checkpoint.
   void start_clock(double seconds_before);
   double seconds() const;  // spent on the training so far
+  /// Keeps some seconds of max_time, at most half of it, for the validation at the end.
+  void keep_for_validation(double seconds) { kept_ = seconds; }
+  /// Whether max_time is over, in this process.
+  bool is_late() const;
   /// Asks to stop, for a callback; it is done after min_epochs and min_steps.
   void ask() { is_asked_ = true; }
 
@@ -44,7 +48,7 @@ class StopCondition {
   bool is_asked_ = false;  // by a callback of this process
   Reasons agreed_;         // of several processes
   Stopwatch stopwatch_;
-  double seconds_before_ = 0;
+  double seconds_before_ = 0, kept_ = 0;
 };
 
 }  // namespace cytra::training

@@ -92,6 +92,7 @@ void Training::fit(data::DataLoader& train, data::DataLoader& valid) {
   Feeds feeds{data::DeviceFeed(train, device_), data::DeviceFeed(valid, device_), valid.size()};
   compiled_ = compile_steps(options_, task_.model(), optimizer_, scaler_, processes_.is_alone());
   plan_ = plan_training(options_, task_, train.size(), valid.size(), processes_);
+  say_jump_of_rate();
   rows_of_last_ = train.rows_of_last();
   context_.batches = plan_.batches;
   context_.has_validation = plan_.has_validation;
@@ -121,6 +122,27 @@ void Training::fit(data::DataLoader& train, data::DataLoader& valid) {
   log_.end_progress();
 }
 
+Rates Training::next_rates() const {
+  return scheduler_.at(
+      optimizer_.base_lr(),
+      {state_.step - state_.skipped, plan_.total_steps, state_.epoch, plan_.total_epochs});
+}
+
+/// Warns where a training that goes on became longer or shorter, and its learning rate jumps.
+void Training::say_jump_of_rate() {
+  const int64_t before = std::exchange(state_.total_steps, plan_.total_steps);
+  if (state_.step == 0 || before == 0 || before == plan_.total_steps) return;
+  const double was = state_.lr, now = next_rates().lr;
+  if (std::max(was, now) <= 1.2 * std::min(was, now)) return;
+  log::warn(
+      "{} steps in all, and {} when the checkpoint was saved: the learning rate jumps from {:.2e} "
+      "to {:.2e}; checkpoint.weights_only=true begins a schedule of its own",
+      plan_.total_steps,
+      before,
+      was,
+      now);
+}
+
 void Training::run(Feeds& feeds) {
   if (!processes_.is_alone()) {
     const bool finds_unused = options_.strategy == "ddp_find_unused_parameters_true";
@@ -136,7 +158,13 @@ void Training::run(Feeds& feeds) {
     if (state_.batch < plan_.batches) break;
     end_epoch(feeds);
   }
-  if (plan_.has_validation && state_.validated_at != state_.step) validate(feeds);
+  if (plan_.has_validation && state_.validated_at != state_.step && !leaves_validation())
+    validate(feeds);
+  if (plan_.has_validation && state_.validated_at != state_.step && leaves_validation()) {
+    log::info(
+        "trainer.max_time is over: the newest weights are not validated, but those of step {}",
+        state_.validated_at);
+  }
   call("on_fit_end", &Callback::on_fit_end);
   carry_out();
   if (processes_.is_first()) log_.tell_epoch();
@@ -238,9 +266,7 @@ void Training::finish_group(BatchGroup& group) {
   }
   group.loss = processes_.mean(group.loss);
   call("on_before_step", &Callback::on_before_step);
-  const Position position{
-      state_.step - state_.skipped, plan_.total_steps, state_.epoch, plan_.total_epochs};
-  const Rates rates = scheduler_.at(optimizer_.base_lr(), position);
+  const Rates rates = next_rates();
   pending_ = std::make_unique<PendingStep>(
       compiled_ ? compiled_->update(rates, group.loss)
                 : update(optimizer_, scaler_, options_, rates, group.loss, device_.is_cpu()));
@@ -248,7 +274,7 @@ void Training::finish_group(BatchGroup& group) {
   state_.step += 1;
   edge_before_ = std::exchange(edge_, state_.batch);
   pending_->number = state_.step;
-  pending_->lr = rates.lr;
+  pending_->lr = state_.lr = rates.lr;
   pending_->group = std::exchange(group, {});
   if (device_.is_cpu()) take_outcome();
   context_.lr = rates.lr;

@@ -53,6 +53,8 @@ class Training {
   const TrainingLog& log() const { return log_; }
 
  private:
+  void say_jump_of_rate();
+  Rates next_rates() const;
   void run(Feeds& feeds);
   void train_epoch(Feeds& feeds);
   void train_batch(data::Batch batch, BatchGroup& group);
@@ -61,6 +63,8 @@ class Training {
   void take_outcome();
   void sanity_check(Feeds& feeds);
   bool is_validation_due() const;
+  void keep_for_validation(const Stopwatch& stopwatch, int64_t done, int64_t batches);
+  bool leaves_validation() const;
   void validate(Feeds& feeds);
   void end_epoch(Feeds& feeds);
   void call(const char* name, void (Callback::*hook)(Context&), const data::Batch* batch = nullptr);

@@ -15,7 +15,11 @@ void Training::sanity_check(Feeds& feeds) {
   const int64_t asked = options_.num_sanity_val_steps;
   const int64_t batches = asked < 0 ? feeds.valid_batches : std::min(asked, feeds.valid_batches);
   if (!plan_.has_validation || asked == 0 || state_.step != 0) return;
-  const auto show = [&](const data::Batch&, int64_t done) { log_.show_validation(done, batches); };
+  const Stopwatch stopwatch;
+  const auto show = [&](const data::Batch&, int64_t done) {
+    log_.show_validation(done, batches);
+    keep_for_validation(stopwatch, done, feeds.valid_batches);
+  };
   log_.show_validation(0, batches);  // the first may take long
   evaluator_.evaluate(feeds.valid, batches, "val", Evaluator::Weights::swapped_in, {show});
 }
@@ -26,17 +30,33 @@ bool Training::is_validation_due() const {
          training::is_validation_due(options_, state_, plan_.batches, edge_before_);
 }
 
+/// Keeps the time of a whole validation free before max_time, as some batches of one took it.
+void Training::keep_for_validation(const Stopwatch& stopwatch, int64_t done, int64_t batches) {
+  stop_.keep_for_validation(stopwatch.seconds() * static_cast<double>(batches) /
+                            static_cast<double>(done));
+}
+
+/// Whether max_time ends a validation. The first is always whole, so that the training has a
+/// result; processes that train together end none, as each has a clock of its own.
+bool Training::leaves_validation() const {
+  return state_.validated_at >= 0 && processes_.is_alone() && stop_.is_late();
+}
+
 void Training::validate(Feeds& feeds) {
   take_outcome();
-  const Evaluator::Hooks hooks{
-      [&](const data::Batch& batch, int64_t done) {
-        log_.show_validation(done, feeds.valid_batches);
-        call("on_validation_batch", &Callback::on_validation_batch, &batch);
-      },
-      [&] { call("on_validation_start", &Callback::on_validation_start); }};
+  bool is_left = false;
+  const Stopwatch stopwatch;
+  const Evaluator::Hooks hooks{[&](const data::Batch& batch, int64_t done) {
+                                 log_.show_validation(done, feeds.valid_batches);
+                                 keep_for_validation(stopwatch, done, feeds.valid_batches);
+                                 call(
+                                     "on_validation_batch", &Callback::on_validation_batch, &batch);
+                               },
+                               [&] { call("on_validation_start", &Callback::on_validation_start); },
+                               [&] { return is_left = leaves_validation(); }};
   const Metrics metrics = evaluator_.evaluate(
       feeds.valid, feeds.valid_batches, "val", Evaluator::Weights::swapped_in, hooks);
-  if (stop_.signal() != 0) return;  // of some of the images only
+  if (is_left || stop_.signal() != 0) return;  // of some of the images only
   state_.validated_at = state_.step;
   log_.log_validation(metrics, plan_.total_steps);
   scheduler_.on_metrics(state_.metrics);
@@ -49,7 +69,7 @@ Metrics Training::evaluate(data::DataLoader& loader,
                            const std::string& checkpoint) {
   auto weights = Evaluator::Weights::swapped_in;
   if (!checkpoint.empty()) {
-    nn::load_weights(checkpoint, task_.model(), true);
+    nn::load_weights(checkpoint, task_.model());
     weights = Evaluator::Weights::present;
   }
   data::DeviceFeed feed(loader, device_);

@@ -33,7 +33,7 @@ TEST(PlansOfNnUNet, GiveTheNetworkOfItsCheckpoint) {
   for (const char* configuration : {"2d", "2d_more"}) {
     const auto model = make<nn::Model>(planned(std::string("configuration: ") + configuration));
     EXPECT_EQ(model->divisor(), (std::vector<int64_t>{4, 2}));
-    nn::load_weights(kRun + "/checkpoint_final.pth", *model, true);
+    nn::load_weights(kRun + "/checkpoint_final.pth", *model);
     model->eval();
     const config::Node golden = config::load_yaml(kRun + "/logits.json");
     const at::Tensor image =

@@ -37,6 +37,21 @@ TEST(StopCondition, TimeCountsFromTheCheckpointOn) {
   EXPECT_FALSE(stop.is_met(state_at(0, 0)));
 }
 
+TEST(StopCondition, TimeForAValidationIsKept) {
+  Processes alone;
+  const TrainerOptions options = test::trainer_options("{max_time: {hours: 1}}");
+  StopCondition stop(options, alone);
+  stop.keep_for_validation(600);
+  for (const auto& [begin, is_met] : {std::pair(2900, false), std::pair(3001, true)}) {
+    stop.start_clock(begin);
+    EXPECT_EQ(stop.is_met(state_at(0, 0)), is_met) << begin;
+    EXPECT_FALSE(stop.is_late()) << begin;
+  }
+  stop.keep_for_validation(1e6);  // at most half
+  stop.start_clock(1700);
+  EXPECT_FALSE(stop.is_met(state_at(0, 0)));
+}
+
 TEST(StopCondition, ARequestWaitsForMinEpochsAndMinSteps) {
   Processes alone;
   const TrainerOptions options = test::trainer_options("{min_epochs: 1, min_steps: 4}");
