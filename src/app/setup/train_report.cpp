@@ -113,6 +113,17 @@ std::string write_held_out(const Node& data,
   return path;
 }
 
+/// The words with which a training that has all of its steps or epochs takes as many again.
+std::string twice_as_long(const training::TrainerOptions& trainer,
+                          const training::TrainState& state) {
+  std::string words;
+  if (trainer.max_steps > 0 && state.step >= trainer.max_steps)
+    words += fmt::format(" trainer.max_steps={}", 2 * trainer.max_steps);
+  if (trainer.max_epochs > 0 && state.epoch >= trainer.max_epochs)
+    words += fmt::format(" trainer.max_epochs={}", 2 * trainer.max_epochs);
+  return words;
+}
+
 std::string best_metric(const training::TrainState& state) {
   return state.best_metric.empty() ? "step" : state.best_metric;
 }
@@ -187,8 +198,9 @@ void report(const cli::Run& run,
                 ? ""
                 : fmt::format(", best {} {:.4f}", best_metric(state), state.best_score));
   if (has_checkpoint) {
-    log::info("go on with it:  {} {}",
+    log::info("go on with it:  {}{} {}",
               run.command_line,
+              twice_as_long(config.trainer, state),
               shell_quote(config::override_word("checkpoint.ckpt_path", last)) +
                   (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
                                                                   : ""));

@@ -23,7 +23,11 @@ const io::Format& format_of(const std::string& source,
                             const std::string& asked) {
   const io::Format* own = io::format_of_name(source);
   const bool is_auto = asked == "auto";
-  const std::string name = !is_auto ? asked : own == nullptr ? "" : own->written_as;
+  std::string name = !is_auto ? asked : own == nullptr ? "ome_tiff" : own->written_as;
+  // A series of DICOM lies in the world, which viewers of volumes read from NIfTI.
+  if (is_auto && name == "ome_tiff" && !(own != nullptr && own->name == name) &&
+      info.geometry.has_affine())
+    name = "nifti";
   const io::Format* format = io::find_format(name);
   const bool is_right = format != nullptr && (!is_auto || fits(*format, info));
   return is_right ? *format : *io::find_format("ome_tiff");

@@ -80,6 +80,7 @@ io::ImageInfo info_of(const io::Image& image) {
   io::ImageInfo info;
   info.dtype = image.dtype;
   info.shape = image.shape;
+  info.geometry = image.geometry;
   return info;
 }
 
@@ -124,6 +125,10 @@ TEST(PredictionFormat, IsThatOfTheImage) {
   EXPECT_EQ(extension("a.npy", stack), ".npy");
   for (const char* name : {"a.tif", "a.ome.tif", "series", "a.dcm", "a.h5/raw", "a.mp4"})
     EXPECT_EQ(extension(name, stack), ".ome.tif") << name;
+  io::Image placed = stack;
+  placed.geometry.affine = {1, 0, 0, 5, 0, 1, 0, 6, 0, 0, 2, 7};
+  for (const char* name : {"series", "a.dcm"}) EXPECT_EQ(extension(name, placed), ".nii.gz");
+  EXPECT_EQ(extension("a.ome.tif", placed), ".ome.tif");
   EXPECT_EQ(extension("a.png", plane), ".png");
   EXPECT_EQ(extension("a.JPG", plane), ".png");
 }
