@@ -122,7 +122,8 @@ class Cuda final : public Backend {
     // report a setting that was made by both of its switches.
     if (options.enable_tf32 == true && options.matmul_precision == "highest")
       context.setAllowTF32CuBLAS(true);
-    context.setBenchmarkCuDNN(options.enable_cudnn_benchmark);
+    // What is fastest today need not be the algorithm that a run is to repeat.
+    context.setBenchmarkCuDNN(options.enable_cudnn_benchmark && !context.deterministicAlgorithms());
     return true;
   }
   Tf32 tf32() const override {

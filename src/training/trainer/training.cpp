@@ -73,12 +73,6 @@ Training::Training(TrainerOptions options,
       evaluator_(options_, task_, callbacks_, state_, processes_, stop_, device_),
       nonfinite_(options_, objects_, config_, processes_),
       context_{state_, task_, optimizer_, loggers_} {
-  if (device_.is_cpu() && precision_.compute == at::kHalf) {
-    log::warn(
-        "trainer.precision={}: most CPUs compute float16 many times slower than float32; use "
-        "bf16-mixed or 32 there",
-        options_.precision);
-  }
   for (std::size_t c = 0; c < callbacks_.size(); ++c) {
     if (callbacks_[c]->name.empty()) callbacks_[c]->name = fmt::format("callback_{}", c);
     callbacks_[c]->prepare(task_.model());
