@@ -2,7 +2,9 @@
 #include "app/serve/http/http_server.h"
 
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <list>
 #include <mutex>
@@ -106,6 +108,19 @@ HttpHead head_of(const auto& parser) {
     throw HttpError(415, "Content-Encoding: bodies are taken as they are, expected none");
   split_target(text_of_view(message.target()), head);
   return head;
+}
+
+/// What is said of a request above a limit. `length`: Content-Length, where the client gave it.
+std::string text_of_limit(const ErrorCode& error,
+                          const HttpLimits& limits,
+                          const std::string& length) {
+  if (error == http::error::header_limit)
+    return fmt::format("the head has more than {} kB: limits.header_kb", limits.header_bytes >> 10);
+  const double most = static_cast<double>(limits.body_bytes) / 1e6;
+  const double own = std::strtod(length.c_str(), nullptr) / 1e6;
+  const std::string size =
+      own > most ? fmt::format("{:.1f}", std::ceil(10 * own) / 10) : fmt::format("above {}", most);
+  return fmt::format("the body: {} MB, expected at most {}: limits.body_mb", size, most);
 }
 
 /// A value that may stand in a header.
@@ -322,6 +337,11 @@ void Connection::take_head(const ErrorCode& error) {
     return refuse(408, "the request came too slowly");
   if (is_late_ || error == http::error::end_of_stream) return close();
   if (error && !is_of_http(error)) return close();  // the client has gone
+  const bool is_large = error == http::error::header_limit || error == http::error::body_limit;
+  if (is_large) {
+    const auto length = text_of_view(parser_->get()[http::field::content_length]);
+    return refuse(status_of(error), text_of_limit(error, service_->limits, length));
+  }
   if (error) return refuse(status_of(error), "the request is not HTTP: " + error.message());
   try {
     head_ = head_of(*parser_);
@@ -357,13 +377,14 @@ void Connection::take_body(const ErrorCode& error) {
   timer_.cancel();
   if (!socket_.is_open()) return;
   if (is_late_) return refuse(408, "the body came too slowly");
-  if (error == http::error::body_limit) return refuse(413, "the body is too large");
+  if (error == http::error::body_limit)
+    return refuse(413, text_of_limit(error, service_->limits, ""));
   if (error == http::error::partial_message || (error && !is_of_http(error))) return close();
   if (error) return refuse(status_of(error), "the body is not HTTP: " + error.message());
   if (!head_.length && share_) {
     const std::size_t size = parser_->get().body().size();
     if (!share_->grow(static_cast<int64_t>(size - counted_bytes_)))
-      return refuse(503, "the server is full");
+      return refuse(503, "the server is full: limits.requests_mb");
     counted_bytes_ = size;
   }
   read_body();
@@ -404,7 +425,7 @@ void Connection::end_exchange() {
 void Connection::time_out() {
   if (!exchange_) return;
   end_exchange();
-  refuse(504, "there was no answer in time");
+  refuse(504, "there was no answer in time: limits.timeout_s, or the request's timeout");
 }
 
 void Connection::refuse(int status, const std::string& what, const std::string& allow) {

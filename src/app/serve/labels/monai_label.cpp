@@ -179,6 +179,8 @@ void label_infer(ServeState& state,
   if (const std::string type = head.header("content-type");
       in_small_letters(type).starts_with("application/x-www-form-urlencoded")) {
     parts.push_back({"params", "", form_value(exchange->body, "params")});
+  } else if (in_small_letters(type).starts_with("application/json")) {
+    parts.push_back({"params", "", std::exchange(exchange->body, {})});
   } else if (!exchange->body.empty()) {
     parts = parse_form(type, std::exchange(exchange->body, {}));
   }

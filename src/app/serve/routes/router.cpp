@@ -205,7 +205,8 @@ std::unique_ptr<RequestBudget::Share> Router::admit(const HttpHead& head) {
   }
   if (state_.is_draining) throw HttpError(503, "the server ends, and takes no more");
   std::unique_ptr<RequestBudget::Share> share = state_.budget.take(head.length.value_or(0));
-  if (!share) throw HttpError(503, "the server is full, expected another try later");
+  if (!share)
+    throw HttpError(503, "the server is full (limits.requests, limits.requests_mb): try it later");
   return share;
 }
 
