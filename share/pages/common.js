@@ -9,6 +9,8 @@ async function ask(path, body, signal) {
   if (answer.ok) return answer;
   let text = await answer.text();
   try { text = JSON.parse(text).error; } catch { /* another server's words */ }
+  if (answer.status === 401)
+    text += '. Type what the server printed as `token` when it started (or its option token=), or open the address that it printed as `page`.';
   throw new Error(text || `${answer.status} ${answer.statusText}`);
 }
 

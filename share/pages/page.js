@@ -46,7 +46,10 @@ async function watched(own, signal) {
   }
 }
 
-const query = (name, more) => new URLSearchParams({filename: name, ...more});
+/// The inputs for the part of a file, which are shown where the server asks for one.
+const parts = ['scene', 'timepoint'].map(by);
+const query = (name, more) => new URLSearchParams(
+  {filename: name, ...Object.fromEntries(parts.filter(part => !part.parentNode.hidden).map(part => [part.id, part.value])), ...more});
 const model_path = (route, model) => model ? `${route}/${encodeURIComponent(model)}` : route;
 const has_threshold = () => shown?.about.kind === 'probability';
 
@@ -54,7 +57,13 @@ const bitmap = blob => createImageBitmap(blob, {colorSpaceConversion: 'none', pr
 
 const predict = more => file && work(`${file.name} is predicted ...`, async signal => {
   const own = file, model = by('model').value;
-  const answer = await watched(id => ask(`${model_path('preview', model)}?${query(own.name, {request_id: id, ...more})}`, own, signal), signal);
+  const answer = await watched(id => ask(`${model_path('preview', model)}?${query(own.name, {request_id: id, ...more})}`, own, signal), signal).catch(error => {
+    const part = parts.find(each => each.parentNode.hidden && error.message.includes(`expected the parameter ${each.id}`));
+    if (!part) throw error;
+    part.parentNode.hidden = false;
+    part.value = 0;
+  });
+  if (!answer) return predict(more);
   const form = await answer.formData();
   const about = JSON.parse(form.get('about'));
   const [image, result] = await Promise.all([bitmap(form.get('image')), bitmap(form.get('result'))]);
@@ -137,11 +146,13 @@ function take(chosen) {
   if (!chosen) return;
   file = chosen;
   by('result').hidden = true;
+  for (const part of parts) part.parentNode.hidden = true;
   predict({});
 }
 
 by('token').onchange = list_models;
 by('model').onchange = () => predict({});
+for (const part of parts) part.onchange = () => predict({});
 by('file').onchange = () => take(by('file').files[0]);
 by('threshold').oninput = by('opacity').oninput = () => shown && draw();
 by('plane').onchange = () => predict({plane: by('plane').value});
@@ -152,6 +163,7 @@ document.ondragleave = () => by('drop').classList.remove('over');
 document.ondrop = event => {
   event.preventDefault();
   by('drop').classList.remove('over');
+  if (event.dataTransfer.files.length) by('file').files = event.dataTransfer.files;  // which shows its name
   take(event.dataTransfer.files[0]);
 };
 list_models();

@@ -45,7 +45,8 @@ def main():
         text = lambda name: browser.value(f"document.getElementById('{name}').textContent")
         is_idle = "document.getElementById('status').textContent === '' && "
         browser.open(server.url + "/")
-        checks.expect(browser.until("document.getElementById('error').textContent.includes('no token')"), f"without a token: {text('error')}")
+        checks.expect(browser.until("document.getElementById('error').textContent.includes('no token') && "
+                                    "document.getElementById('error').textContent.includes('printed as `token`')"), f"without a token: {text('error')}")
         browser.said.clear()  # the refused request
         browser.open("about:blank")
         browser.open(server.start["page"])
@@ -54,6 +55,7 @@ def main():
         browser.save_downloads(downloads)
         browser.drop_file("#drop", image)
         checks.expect(browser.until("!document.getElementById('result').hidden"), f"a TIFF is dropped: {text('error')}")
+        checks.expect(browser.value("document.getElementById('file').files[0].name") == image.name, "its name is shown")
         checks.expect(browser.value("document.getElementById('canvas').width") == 64, "the canvas has the image's size")
         checks.expect(not browser.value("document.getElementById('threshold_row').hidden"), "the threshold can be moved")
         browser.screenshot(pictures / "page.png")
@@ -119,7 +121,7 @@ def main():
             live.wait(60)
         checks.expect(browser.until("document.getElementById('runs').textContent.includes('live ended')"), "it has ended")
         checks.expect(not refused, f"the console: {browser.said}")
-    with Server(model, *model.words, "inference_args.spatial_dim=0") as server, Browser() as browser:  # a stack, plane by plane
+    with Server(model, *model.words) as server, Browser() as browser:  # a stack, plane by plane
         text = lambda name: browser.value(f"document.getElementById('{name}').textContent")
         stack = model.folder / "stack.npy"
         stack.write_bytes(npy(64, 4))
@@ -130,6 +132,15 @@ def main():
                       f"a stack: {text('plane_text')}, {text('about')} {text('error')}")
         browser.value("(p => { p.value = 0; p.onchange(); })(document.getElementById('plane'))")
         checks.expect(browser.until(is_idle + "document.getElementById('plane_text').textContent === '0 of 4'"), "another plane of it")
+        lapse = model.folder / "lapse.nrrd"
+        lapse.write_bytes(b"NRRD0004\ntype: uint16\ndimension: 3\nsizes: 64 64 3\nkinds: domain domain time\nencoding: raw\nendian: little\n\n" + stack.read_bytes()[128:24704])
+        browser.choose_file("#file", lapse)
+        shown = is_idle + "!document.getElementById('result').hidden && !document.getElementById('timepoint').parentNode.hidden"
+        checks.expect(browser.until(shown), f"a time lapse asks for the time point: {text('about')} {text('error')}")
+        browser.value("(p => { p.value = 3; p.onchange(); })(document.getElementById('timepoint'))")
+        checks.expect(browser.until("document.getElementById('error').textContent.includes('time')"), f"one beyond: {text('error')}")
+        browser.value("(p => { p.value = 2; p.onchange(); })(document.getElementById('timepoint'))")
+        checks.expect(browser.until(is_idle + "document.getElementById('error').textContent === ''"), "another one")
     return 1 if checks.failed else 0
 
 
