@@ -26,7 +26,9 @@ class GreyReader final : public ImageReader {
     Image image = colours_->read(region);
     if (make_grey(image, path_)) return image;
     throw DataError(
-        "{}: {} channels that differ, the model expects 1 (LoadImaged's channel chooses one)",
+        "{}: {} channels that differ, the model expects 1: save one of them as grey, or choose it "
+        "by "
+        "a table's column `channel`",
         path_,
         image.shape[0]);
   }

@@ -84,7 +84,7 @@ def dicom_slice(number, side, pixels):
 
 def stacks(model, checks):
     """A stack's planes are predicted once, and a series' slices may have one name."""
-    side, depth = 64, 3
+    side, depth = 64, 5
     planes = [struct.pack(f"<{side * side}H", *[(7 * i * i + 13 * i + 900 * z) % 4001 for i in range(side * side)]) for z in range(depth)]
     header = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({depth}, {side}, {side}), }}".encode().ljust(117) + b"\n"
     stack = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"".join(planes)
@@ -95,7 +95,7 @@ def stacks(model, checks):
 
     shown = {}
     for query in "", "&save=mask", "&save=entropy":
-        with Server(model, "performance.backend=eager", "inference_args.spatial_dim=0") as server:
+        with Server(model, "performance.backend=eager") as server:
             for plane in 2, 0, 1, 2:
                 status, about, parts = pictures(server, f"filename=s.npy&plane={plane}{query}", stack)
                 checks.expect(status == 200 and about["plane"] == plane and about["planes"] == depth, f"plane {plane} of a stack{query}: {status} {about}")
@@ -104,12 +104,28 @@ def stacks(model, checks):
             checks.expect(batches(server) == 1, f"a stack{query} is predicted once: {batches(server)}")
             checks.expect(pictures(server, f"filename=s.npy&plane={depth}{query}", stack)[0] == 400, "a plane beyond a stack that was shown")
             checks.expect(len({parts["image"] for (own, _), parts in shown.items() if own == query}) == depth, "each plane has its picture")
-        with Server(model, "performance.backend=eager", "inference_args.spatial_dim=0") as server:
+        with Server(model, "performance.backend=eager") as server:
             checks.expect(pictures(server, f"filename=s.npy&plane=1{query}", stack)[2] == shown[query, 1], f"plane 1 of a server that knows no stack{query}")
             pictures(server, f"filename=s.npy&plane=1{query}", stack[:-1] + b"\1")
             pictures(server, f"filename=s.npy&plane=1&threshold=0.25{query}", stack)
             checks.expect(batches(server) == 3, f"another stack, another threshold: {batches(server)}")
-    with Server(model, "performance.backend=eager", "inference_args.spatial_dim=0") as server:
+    words = ["performance.backend=eager", "predict.stitch_threshold=0.3"]
+    raw = model.folder / "stack.npy"
+    raw.write_bytes(stack)
+    with Server(model, *words) as server:
+        written = [open(model.predict(raw, *words, *more)["prediction"], "rb").read() for more in ([], ["inference_args.spatial_dim=0"])]
+        status, _, body = server.ask("POST", "/predict?filename=stack.npy", stack)
+        checks.expect(status == 200 and [body] * 2 == written, f"a stack for a model of planes, as predict writes it: {status} {body[:150]}")
+        for shape in [depth, side, side], [1, depth, side, side], [1, 1, depth, side, side], [depth, 1, 1, side, side]:
+            image = {"name": "image", "shape": shape, "datatype": "UINT16", "parameters": {"binary_data_size": len(stack) - 128}}
+            head = json.dumps({"inputs": [image], "outputs": [{"name": "mask", "parameters": {"binary_data": True}}]}).encode()
+            status, headers, body = server.ask("POST", "/v2/models/last/infer", head + stack[128:], {"Inference-Header-Content-Length": str(len(head))})
+            length = int(headers.get("inference-header-content-length", 0))
+            told = json.loads(body[:length] or body)
+            is_one = shape[-3] == depth  # not so many stacks of a plane
+            labels = [value for value, in struct.iter_unpack("<I", body[length:])] if is_one and status == 200 else []
+            checks.expect(status == 200 and told["outputs"][0]["shape"] == shape and (not is_one or labels == list(npy_pixels(written[0])[2])),
+                          f"a stack as a tensor {shape}: {status} {told}"[:200])
         slices = b"".join(b'--b0\r\nContent-Disposition: form-data; name="files"; filename="IM1.dcm"\r\n\r\n' + dicom_slice(z, side, plane) + b"\r\n"
                           for z, plane in enumerate(planes))
         status, _, body = server.ask("PUT", "/session/", slices + b"--b0--\r\n", {"Content-Type": "multipart/form-data; boundary=b0"})
@@ -163,6 +179,9 @@ def mistakes(model, server, checks):
             ("POST", "/predict?output=tabel", image, {}, 400, "Did you mean 'table'?"),
             ("POST", "/predict?format=png&save=probability", image, {}, 422, "PNG"),
             ("POST", "/predict?a=1&a=2", image, {}, 400, "twice"),
+            ("POST", "/predict", image, {"Content-Length": "2000000000"}, 413, "2000.0 MB, expected at most 256: limits.body_mb"),
+            ("GET", "/healthz", None, {"X-Long": "x" * 20000}, 431, "16 kB: limits.header_kb"),
+            ("POST", "/infer/last?image=a", b'{"result_extension": ".abc"}', {"Content-Type": "application/json"}, 400, "result_extension: .abc"),
             ("POST", "/predict?threshold=%zz", image, {}, 400, "hexadecimal"),
             ("POST", "/predict%00", image, {}, 400, "%00"),
             ("POST", "/predict", image, {"Content-Encoding": "gzip"}, 415, "Content-Encoding"),

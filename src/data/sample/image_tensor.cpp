@@ -57,7 +57,7 @@ void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path)
   }
   throw DataError(
       "{}: a stack of {} planes, but spatial_dims is 2; set spatial_dims=3, or axes=TYX when they "
-      "are time points; predict takes it plane by plane with inference_args.spatial_dim=0",
+      "are time points, or each an image of its own",
       path,
       planes);
 }

@@ -44,7 +44,8 @@ struct ReaderOptions {
 struct LoadOptions {
   std::vector<std::string> keys;
   int64_t spatial_dims = 2;
-  bool allow_missing_keys = false, allow_planes = false, time_as_channels = false, lazy = false;
+  bool allow_missing_keys = false, allow_planes = false, allow_stacks = false;
+  bool time_as_channels = false, lazy = false;
   std::vector<int64_t> channel;
   std::optional<int64_t> scene, resolution, timepoint;
   std::optional<std::string> axes;
@@ -54,6 +55,7 @@ struct LoadOptions {
     v("spatial_dims", spatial_dims, "2: planes (C,H,W); 3: stacks (C,D,H,W)", 2, 3);
     v("allow_missing_keys", allow_missing_keys, "skip a key the sample does not have");
     v("allow_planes", allow_planes, "a plane is a stack of one where spatial_dims is 3");
+    v("allow_stacks", allow_stacks, "a stack is loaded as one where spatial_dims is 2");
     v("channel", channel, "channels to load, from 0; null: all", 0, 1e9);
     v("scene", scene, "image of a file that holds several; null: the first", 0, 1e9);
     v("resolution", resolution, "level of a pyramid; null: 0, the finest", 0, 1e9);
@@ -242,7 +244,7 @@ class LoadImaged final : public Transform {
                                        options_.target_of(key, source.path),
                                        image->path,
                                        info,
-                                       options_.spatial_dims);
+                                       dims_of(info.shape[1], image->path));
     sample.geometries[key] = info.geometry;
   }
 
@@ -258,14 +260,16 @@ class LoadImaged final : public Transform {
         io::open_image(source.path, selection_of(source));
     if (takes_grey(sample, key)) reader = io::grey_of(std::move(reader), source.path);
     const auto& shape = reader->info().shape;
-    expect_planes(shape[1], options_.spatial_dims, source.path);
+    const int64_t dims = dims_of(shape[1], source.path);
     sample.tensors.erase(key);
-    return sample.unread[key] = {
-               reader, io::within({}, shape, source.path), options_.spatial_dims, source.path};
+    return sample.unread[key] = {reader, io::within({}, shape, source.path), dims, source.path};
   }
 
-  void expect_planes(int64_t planes, int64_t spatial_dims, const std::string& path) const {
-    if (planes > 1 || !options_.allow_planes) check_planes(planes, spatial_dims, path);
+  /// The dimensions of an image of so many planes.
+  int64_t dims_of(int64_t planes, const std::string& path) const {
+    if (planes > 1 && options_.allow_stacks) return 3;
+    if (planes > 1 || !options_.allow_planes) check_planes(planes, options_.spatial_dims, path);
+    return options_.spatial_dims;
   }
 
   /// The selection of the data set, else that of the options.
@@ -286,9 +290,9 @@ class LoadImaged final : public Transform {
     const auto read = [&](const std::string& path) {
       io::Image image = io::read_image(path, selection);
       if (takes_grey) io::make_grey(image, path);
-      expect_planes(image.shape[1], options_.spatial_dims, path);
+      const int64_t dims = dims_of(image.shape[1], path);
       const io::Geometry own = image.geometry;
-      at::Tensor tensor = to_tensor(std::move(image), options_.spatial_dims, path);
+      at::Tensor tensor = to_tensor(std::move(image), dims, path);
       check_finite(tensor, path);
       if (parts.empty()) {
         geometry = own;

@@ -181,7 +181,7 @@ void ImageResult::finish_whole() {
   result_.values = rows_.size() == 1 ? rows_[0] : at::cat(rows_, 1);
   rows_.clear();
   result_.geometry = input_->sample.geometry();
-  result_.plane_axis = predictor_.windowed().plane_axis();
+  result_.plane_axis = predictor_.windowed().plane_axis(input_->shape.size() - 1).value_or(-1);
   result_.input = [this] { return input_->loaded(); };
   result_.is_labels = predictor_.windowed().steps.empty() &&
                       predictor_.windowed().decoder->is_labels(predictor_.windowed().form);

@@ -36,7 +36,7 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
   sample.unread[windowed_->x_key] = {
       windowed_->model.in_channels == 1 ? io::grey_of(given, id) : given,
       io::within({}, image.info().shape, id),
-      windowed_->image_dims(),
+      windowed_->image_dims(image.info().shape[1]),
       id};
   const auto input = std::make_shared<const ModelInput>(
       windowed_->transforms.apply(std::move(sample), windowed_->x_key, {}, by_rows_from()));

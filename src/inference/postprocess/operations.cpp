@@ -33,8 +33,8 @@ struct StitchPlanes {
   }
   void apply(Result& result) const {
     expect_labels(result);
-    if (result.values.dim() != 4 || result.values.size(0) != 1)
-      throw DataError("expected the labels of a stack");
+    if (result.values.dim() == 3) return;  // a plane, which has no other
+    if (result.values.size(0) != 1) throw DataError("expected the labels of a stack");
     const int64_t axis = std::max<int64_t>(result.plane_axis, 0);
     result.values = ops::stitch_planes(result.values[0], axis, threshold).unsqueeze(0);
   }

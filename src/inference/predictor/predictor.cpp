@@ -52,7 +52,7 @@ Tensor Predictor::predict(const Tensor& image) const {
   input.sample.id = "the image";
   windowed_->check(input);
   Result result{windowed_->run(input, windowed_->windows(input))};
-  result.plane_axis = windowed_->plane_axis();
+  result.plane_axis = windowed_->plane_axis(input.shape.size() - 1).value_or(-1);
   apply_all(windowed_->steps, result);
   return result.values;
 }

@@ -50,17 +50,18 @@ SlidingWindowOptions window_options(const Node& config, const Node& changes) {
   return options;
 }
 
-/// The configuration data.transforms. Where a 2D model processes a stack slice by slice, images
-/// are loaded as stacks.
+/// The configuration data.transforms, by which stacks are loaded as such also for a 2D model. One
+/// that is told to process them slice by slice takes nothing else.
 Node transforms_of(const Node& config, const Node& changes) {
   Node transforms = config.at("data.transforms");
   const auto slices = [](const Node* dim) { return dim != nullptr && !dim->is_null(); };
-  if (!slices(changes.find_direct("spatial_dim")) &&
-      !slices(config.find("task.inference_args.spatial_dim")))
-    return transforms;
+  const bool is_told = slices(changes.find_direct("spatial_dim")) ||
+                       slices(config.find("task.inference_args.spatial_dim"));
   for (const char* split : {"valid", "predict"}) {
-    if (Node* list = transforms.find_direct(split))
-      data::set_load_option(*list, "spatial_dims", Node::make_integer(3));
+    Node* list = transforms.find_direct(split);
+    if (list == nullptr) continue;
+    data::set_load_option(*list, "allow_stacks", Node::make_boolean(true));
+    if (is_told) data::set_load_option(*list, "spatial_dims", Node::make_integer(3));
   }
   return transforms;
 }
@@ -268,8 +269,13 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
   planner_.by_slabs = &finish;
 }
 
-int64_t WindowedModel::image_dims() const {
-  return planner_.options.spatial_dim ? 3 : model.spatial_dims;
+int64_t WindowedModel::image_dims(int64_t planes) const {
+  return planner_.options.spatial_dim || planes > 1 ? 3 : model.spatial_dims;
+}
+
+std::optional<int64_t> WindowedModel::plane_axis(std::size_t dims) const {
+  if (!planner_.options.spatial_dim && dims == 3 && model.spatial_dims == 2) return 0;
+  return planner_.options.spatial_dim;
 }
 
 std::string WindowedModel::engine() const {
@@ -278,15 +284,22 @@ std::string WindowedModel::engine() const {
 
 void WindowedModel::check(const ModelInput& input) const {
   if (input.shape.at(0) == model.in_channels) return;
-  throw DataError(
-      "{}: {} channels, the model expects {}", input.sample.id, input.shape[0], model.in_channels);
+  const bool has_pages = input.shape.size() == 4 && input.shape[1] == model.in_channels;
+  throw DataError("{}: {} channels{}, the model expects {}{}",
+                  input.sample.id,
+                  input.shape[0],
+                  has_pages ? fmt::format(" of {} planes", input.shape[1]) : "",
+                  model.in_channels,
+                  has_pages ? "; predict takes planes as channels with data.axes=CYX" : "");
 }
 
 SlidingWindowOptions WindowedModel::windows(const std::string& id,
                                             const std::vector<int64_t>& size) const {
   FreeMemory free = free_memory_on(device);
   if (budget_ && *budget_ < free.bytes) free = {*budget_, "predict.max_memory_mb", true};
-  SlidingWindowOptions windows = planner_.plan(id, size, 0, free);
+  WindowPlanner planner = planner_;
+  planner.options.spatial_dim = plane_axis(size.size());
+  SlidingWindowOptions windows = planner.plan(id, size, 0, free);
   if (!windows.sw_device) windows.sw_device = device.str();
   if (!windows.device) windows.device = device.str();
   if (model.network != nullptr) windows.channels_last = model.network->channels_last;
@@ -305,8 +318,9 @@ WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,
   double image = is_by_rows ? 0 : 4.0 * static_cast<double>(model.in_channels);
   for (const int64_t side : size) image *= static_cast<double>(side);
   Plan plan{memory.windows, memory.by_slabs + image, ""};
-  plan.text = fmt::format("{} voxels{}: {} windows of {}, {} at once, {}",
+  plan.text = fmt::format("{} voxels{}{}: {} windows of {}, {} at once, {}",
                           fmt::join(size, "x"),
+                          layout.slice_dim >= 0 ? ", plane by plane" : "",
                           is_by_rows ? ", by rows" : "",
                           plan.windows,
                           fmt::join(layout.roi, "x"),

@@ -2,6 +2,7 @@
 // The steps of predicting an image by a Predictor, for code that predicts many images.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,10 +66,12 @@ class WindowedModel {
            const WindowProgress& progress = {}) const;
   /// The engine's name, as Predictor::engine().
   std::string engine() const;
-  /// The dimensions of images: 3 for a 2D model that processes a stack slice by slice.
-  int64_t image_dims() const;
-  /// The axis along which a model of planes takes those of a stack, 0 to 2; -1: it takes none.
-  int64_t plane_axis() const { return planner_.options.spatial_dim.value_or(-1); }
+  /// The dimensions of images of so many planes: 3 for stacks, which a 2D model takes plane by
+  /// plane.
+  int64_t image_dims(int64_t planes = 1) const;
+  /// The axis of an image, of `dims` spatial dimensions, along which the model takes planes, 0 to
+  /// 2; none: it takes the image as it is.
+  std::optional<int64_t> plane_axis(std::size_t dims) const;
 
   c10::Device device;
   LoadedModel model;  // it returns the mean of all models

@@ -129,9 +129,11 @@ double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
     return memory_of(size, channels, chosen, most, *by_slabs).by_slabs;
   }
   double image = 1, window = 1, count = 1;
+  std::vector<int64_t> sides = chosen.roi_size;
+  if (chosen.spatial_dim) sides.insert(sides.begin() + *chosen.spatial_dim, 1);
   for (std::size_t d = 0; d < size.size(); ++d) {
     const double side = static_cast<double>(size[d]);
-    const double roi = static_cast<double>(chosen.roi_size[d]);
+    const double roi = static_cast<double>(sides.at(d));
     image *= std::max(side, roi);
     window *= roi;
     count *= std::max(1.0, side / roi);  // at least: they overlap
@@ -147,10 +149,12 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
                                          int64_t held_bytes,
                                          const FreeMemory& free) const {
   SlidingWindowOptions base = options;
-  if (base.roi_size.size() == 1) base.roi_size.resize(size.size(), base.roi_size[0]);
-  if (base.roi_size.size() != size.size()) return options;  // sliding_window() throws
-  for (std::size_t d = 0; d < size.size(); ++d) {
-    if (base.roi_size[d] <= 0) base.roi_size[d] = size[d];
+  std::vector<int64_t> sides = size;  // those that the model sees
+  if (base.spatial_dim && size.size() == 3) sides.erase(sides.begin() + *base.spatial_dim);
+  if (base.roi_size.size() == 1) base.roi_size.resize(sides.size(), base.roi_size[0]);
+  if (base.roi_size.size() != sides.size()) return options;  // sliding_window() throws
+  for (std::size_t d = 0; d < sides.size(); ++d) {
+    if (base.roi_size[d] <= 0) base.roi_size[d] = sides[d];
   }
   if (fills) base.sw_batch_size = kMostAtOnce;
   const auto bytes = [&](const SlidingWindowOptions& chosen, double margin = 1) {
@@ -158,8 +162,8 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
   };
   if (grows) {
     SlidingWindowOptions larger = base;
-    for (std::size_t d = 0; d < size.size(); ++d) {
-      const int64_t whole = (size[d] + divisor[d] - 1) / divisor[d] * divisor[d];
+    for (std::size_t d = 0; d < sides.size(); ++d) {
+      const int64_t whole = (sides[d] + divisor[d] - 1) / divisor[d] * divisor[d];
       larger.roi_size[d] = std::min(2 * base.roi_size[d], whole);
       base.roi_size[d] = std::min(base.roi_size[d], whole);
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/serve/http/json_body.h"
 #include "base/strings.h"
 #include "data/sample/image_tensor.h"
 
@@ -94,6 +95,35 @@ void add_numbers(const Json& data,
   for (const Json& item : data) add_numbers(item, shape, type, into, depth + 1);
 }
 
+/// Reads what the sides of an input stand for. Throws: HttpError.
+void place_sides(InputTensor& input, int64_t dims, int64_t channels) {
+  std::vector<int64_t> shape = input.shape;
+  const std::size_t rank = shape.size();
+  const auto are_channels = [&](int64_t side) {  // also those of grey that is saved in colours
+    return side == channels || (channels == 1 && (side == 3 || side == 4));
+  };
+  const bool is_stack =
+      dims == 2 && (rank == 5 || (rank == 3 && channels == 1 && !are_channels(shape[0])) ||
+                    (rank == 4 && !are_channels(shape[1]) && are_channels(shape[0])));
+  input.dims = is_stack ? 3 : static_cast<std::size_t>(dims);
+  if (rank < input.dims || rank > input.dims + 2) {
+    const char* sides = dims == 2 ? "[D,]H,W" : "D,H,W";
+    throw HttpError(
+        400, "shape ({0}): expected (N,C,{1}), (C,{1}) or ({1})", fmt::join(shape, ","), sides);
+  }
+  if (is_stack && rank < 5 && shape.back() <= 4)
+    throw HttpError(400,
+                    "shape ({}): expected channels before H and W, or a stack as (N,C,D,H,W)",
+                    fmt::join(shape, ","));
+  if (rank == input.dims + 2) {
+    input.count = shape.front();
+    shape.erase(shape.begin());
+  }
+  if (rank == input.dims) shape.insert(shape.begin(), 1);
+  if (input.dims == 2) shape.insert(shape.begin() + 1, 1);
+  std::copy(shape.begin(), shape.end(), input.one.begin());
+}
+
 /// Whether two outputs are written to the same bytes of a region.
 bool share_bytes(const OutputTensor& a, const OutputTensor& b) {
   const OutputTensor &first = a.offset <= b.offset ? a : b, &second = a.offset <= b.offset ? b : a;
@@ -113,7 +143,8 @@ const char* type_name(io::Dtype dtype) {
 InputTensor input_of(const Json& body,
                      std::string binary,
                      const SharedRegions& regions,
-                     int64_t dims) {
+                     int64_t dims,
+                     int64_t channels) {
   const auto found = body.find("inputs");
   if (found == body.end() || !found->is_array() || found->size() != 1 || !(*found)[0].is_object())
     throw HttpError(400, "inputs: expected one, image");
@@ -124,16 +155,6 @@ InputTensor input_of(const Json& body,
   const TensorType& type = type_of_name(json_member<std::string>(given, "datatype", "a text"));
   input.dtype = type.dtype;
   input.shape = json_member<std::vector<int64_t>>(given, "shape", "a list of whole numbers");
-  const auto rank = static_cast<int64_t>(input.shape.size());
-  if (rank < dims || rank > dims + 2) {
-    const char* sides = dims == 2 ? "H,W" : "D,H,W";
-    throw HttpError(400,
-                    "shape ({}): expected (N,C,{}), (C,{}) or ({})",
-                    fmt::join(input.shape, ","),
-                    sides,
-                    sides,
-                    sides);
-  }
   int64_t values = 1;
   for (const int64_t side : input.shape) {
     if (side < 1 || side > (int64_t{1} << 40) / values)
@@ -142,14 +163,7 @@ InputTensor input_of(const Json& body,
                       fmt::join(input.shape, ","));
     values *= side;
   }
-  std::vector<int64_t> shape = input.shape;
-  if (rank == dims + 2) {
-    input.count = shape.front();
-    shape.erase(shape.begin());
-  }
-  if (rank == dims) shape.insert(shape.begin(), 1);
-  if (dims == 2) shape.insert(shape.begin() + 1, 1);
-  std::copy(shape.begin(), shape.end(), input.one.begin());
+  place_sides(input, dims, channels);
   const int64_t bytes = values * static_cast<int64_t>(c10::elementSize(type.sent));
   const auto expect_bytes = [&](int64_t size) {
     if (size != bytes)
@@ -175,7 +189,12 @@ InputTensor input_of(const Json& body,
     expect_bytes(static_cast<int64_t>(binary.size()));
     input.bytes = as_image_bytes(std::move(binary), type);
   } else if (given.contains("data")) {
-    if (values > kMostNumbers) expect_bytes(0);
+    if (values > kMostNumbers)
+      throw HttpError(413,
+                      "data: {} numbers, expected at most {} as JSON; binary_data_size or shared "
+                      "memory takes more",
+                      values,
+                      kMostNumbers);
     std::vector<double> numbers;
     add_numbers(given["data"], input.shape, type, numbers);
     if (static_cast<int64_t>(numbers.size()) != values)

@@ -18,6 +18,7 @@ const char* type_name(io::Dtype dtype);
 struct InputTensor {
   io::Dtype dtype = io::Dtype::f32;
   std::vector<int64_t> shape;    // as it came
+  std::size_t dims = 2;          // those in space; before them may be images, channels
   std::array<int64_t, 4> one{};  // C, Z, Y, X of an image
   int64_t count = 1;
   std::string bytes;
@@ -42,12 +43,15 @@ struct OutputTensor {
   bool is_binary = false;
 };
 
-/// Reads the input `image` of a request. `binary`: what follows its JSON; `dims`: of the model's
-/// images. Throws: HttpError.
+/// Reads the input `image` of a request. `binary`: what follows its JSON; `dims`, `channels`: of
+/// the model's images. A model of 2 takes also stacks, (N,C,D,H,W), (C,D,H,W) and (D,H,W), where
+/// the first side of the last two, or the second of (N,C,H,W), can't be its channels. Throws:
+/// HttpError.
 InputTensor input_of(const Json& body,
                      std::string binary,
                      const SharedRegions& regions,
-                     int64_t dims);
+                     int64_t dims,
+                     int64_t channels);
 /// Reads the outputs of a request; `usual`: where it names none. Throws: HttpError.
 std::vector<OutputTensor> outputs_of(const Json& body, const std::string& usual);
 

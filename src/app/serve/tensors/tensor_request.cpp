@@ -46,7 +46,6 @@ struct TensorQuestion {
   InputTensor input;
   std::vector<OutputTensor> outputs;
   std::string model, id;
-  int64_t dims;
 };
 
 /// A request, until all of its results are there: of each output, and each image.
@@ -134,9 +133,10 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
         bytes += one.bytes;
       }
       std::vector<int64_t> shape = first.shape;
-      const auto rank = static_cast<int64_t>(asked_.input.shape.size());
-      if (rank == asked_.dims + 2) shape.insert(shape.begin(), asked_.input.count);
-      if (rank == asked_.dims && shape.front() == 1) shape.erase(shape.begin());
+      const std::size_t rank = asked_.input.shape.size(), dims = asked_.input.dims;
+      if (shape.size() == dims) shape.insert(shape.begin() + 1, 1);  // a stack of one plane
+      if (rank == dims + 2) shape.insert(shape.begin(), asked_.input.count);
+      if (rank == dims && shape.front() == 1) shape.erase(shape.begin());
       Json output{{"name", wanted.name}, {"datatype", type_name(first.dtype)}, {"shape", shape}};
       if (!wanted.region.empty()) {
         if (static_cast<int64_t>(bytes.size()) > wanted.bytes) {
@@ -222,9 +222,9 @@ class TensorWork final : public ImageWork {
     const auto number = static_cast<int64_t>(place_) % input.count;
     io::Image image = input.image(number);
     const std::string id = fmt::format("image {}", number);
+    const int64_t dims = windowed.image_dims(image.shape[1]);
     if (!has_transforms_) {
-      const at::Tensor values =
-          data::to_tensor(std::move(image), windowed.image_dims(), id).to(at::kFloat);
+      const at::Tensor values = data::to_tensor(std::move(image), dims, id).to(at::kFloat);
       data::check_finite(values, id);
       auto made = std::make_shared<inference::ModelInput>(values);
       made->sample.id = id;
@@ -236,8 +236,7 @@ class TensorWork final : public ImageWork {
         std::make_shared<const TensorImage>(std::move(image));
     if (windowed.model.in_channels == 1) reader = io::grey_of(std::move(reader), id);
     sample.geometries[windowed.x_key] = {};
-    sample.unread[windowed.x_key] = {
-        reader, io::within({}, reader->info().shape, id), windowed.image_dims(), id};
+    sample.unread[windowed.x_key] = {reader, io::within({}, reader->info().shape, id), dims, id};
     return std::make_shared<const inference::ModelInput>(windowed.transforms.apply(
         std::move(sample), windowed.x_key, {}, inference::by_rows_from()));
   }
@@ -351,7 +350,8 @@ void predict_tensors(ServedModel& model,
       throw HttpError(
           400, "outputs: {}: expected one of {}", printable(output.name, 40), join(forms, ", "));
   }
-  InputTensor input = input_of(body, std::move(binary), regions, windowed.image_dims());
+  InputTensor input =
+      input_of(body, std::move(binary), regions, windowed.image_dims(), windowed.model.in_channels);
   const int64_t images = input.count;
   if (images > kMostImages)
     throw HttpError(400, "{} images, expected at most {}", images, kMostImages);
@@ -361,8 +361,7 @@ void predict_tensors(ServedModel& model,
                      std::move(input),
                      outputs,
                      model.name(),
-                     json_member_or<std::string>(body, "id", "a text", ""),
-                     windowed.image_dims()});
+                     json_member_or<std::string>(body, "id", "a text", "")});
   const std::size_t parts = outputs.size() * static_cast<std::size_t>(images);
   if (exchange->progress) exchange->progress->expect(static_cast<int64_t>(parts));
   try {
