@@ -1,7 +1,9 @@
 """client_test.py BIN: cytra-client as a user calls it, beside the programs. Needs numpy (else exit code 77, which ctest takes for skipped)."""
+import copy
 import http.server
 import os
 import pathlib
+import pickle
 import shutil
 import socket
 import subprocess
@@ -100,11 +102,12 @@ def wrong_servers():
         for Wrong.metadata in b"", b"7", b"{}", b'{"outputs": []}', b'{"outputs": 7}', b'{"outputs": [{"name": []}]}'[:-3]:
             error(cytra.CytraError, "understood", lambda: cytra.Predictor(server=url))
         Wrong.pause = 0.1
-        error(cytra.CytraError, "in time", lambda: predictor.predict(image, timeout=-9.5))  # half a second, with the ten of grace
+        predictor._seconds = -9.5  # half a second, with the ten of grace
+        error(cytra.TimedOut, "in time", lambda: predictor.predict(image))
         server.shutdown()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         predictor._channel = type(predictor._channel)(f"http://127.0.0.1:{silent.getsockname()[1]}", None)
-        error(cytra.CytraError, "in time", lambda: predictor.predict(image, timeout=-9.5))
+        error(cytra.TimedOut, "in time", lambda: predictor.predict(image))
     for url in "http://", "ftp://a", "http://a:b", "http://[", "":
         error(cytra.CytraError, "expected http", lambda: cytra.Predictor(server=url))
 
@@ -201,7 +204,19 @@ def main(folder):
         name.write_bytes(images[0].read_bytes())
         expect(np.array_equal(predictor.predict(name), mask), "a file's name that is no UTF-8")
         error(cytra.InputError, "probabilty", lambda: predictor.predict(pixels, "probabilty"))
-        error(cytra.InputError, "channels", lambda: predictor.predict(np.zeros((2, 64, 64), np.uint16)))
+        error(cytra.InputError, "channels before H and W", lambda: predictor.predict(np.zeros((64, 64, 3), np.uint16)))
+        stack = folder / "stack.npy"
+        np.save(stack, np.stack([pixels, pixels[::-1] // 2]))
+        planes = predicted(checkpoint, stack, folder / "planes")
+        expect(all(np.array_equal(predictor.predict(each), planes) for each in (stack, np.load(stack))), f"a stack, plane by plane: {planes.shape}")
+        for several in [pixels, pixels], (images[0],):
+            error(cytra.InputError, "predict_many()", lambda: predictor.predict(several))
+        error(cytra.InputError, "predict() takes one", lambda: list(predictor.predict_many(images[0])))
+        for call in pickle.dumps, copy.copy, copy.deepcopy:
+            error(TypeError, "can't be pickled", lambda: call(predictor))
+        error(TimeoutError, "in time", lambda: predictor.predict(large, timeout=1e-6))
+        for seconds in 0, -1, float("nan"), float("inf"), "3":
+            error(cytra.InputError, "expected seconds", lambda: predictor.predict(pixels, timeout=seconds))
         error(cytra.InputError, "complex", lambda: predictor.predict(pixels.astype(complex)))
         error(cytra.InputError, "no_such.tif", lambda: predictor.predict(folder / "no_such.tif"))
         expect(np.array_equal(predictor.predict(pixels), mask), "after mistakes it goes on")

@@ -10,7 +10,7 @@ import threading
 import urllib.parse
 from collections.abc import Iterator
 
-from ._programs import CytraError, InputError
+from ._programs import CytraError, InputError, TimedOut
 
 
 _SLOWEST = 1e5  # bytes a second, as of the server's own limits
@@ -103,7 +103,7 @@ class Channel:
             except (http.client.HTTPException, OSError, ValueError, OverflowError, MemoryError) as error:
                 self.close()
                 if self._is_late:
-                    raise CytraError(f"the server at {self._url} does not answer in time") from error
+                    raise TimedOut(f"the server at {self._url} does not answer in time") from error
                 # A connection that was idle may have been closed; a new one, or a request under way, is not tried again.
                 if self.is_stopped.is_set() or is_new or is_last or not isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
                     raise CytraError(f"the server at {self._url} does not answer: {error or type(error).__name__}") from error
@@ -113,6 +113,8 @@ class Channel:
             text = json.loads(answer.body)["error"]
         except (ValueError, KeyError, TypeError, RecursionError):
             text = f"HTTP {answer.status}"
+        if answer.status == 504:
+            raise TimedOut(text)
         raise (InputError if 400 <= answer.status < 500 and answer.status != 408 else CytraError)(text)
 
     def stop(self) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from ._http import Answer, Channel
-from ._programs import CytraError, InputError, error_of, program, quoted, understood, words_of
+from ._programs import CytraError, InputError, TimedOut, error_of, program, quoted, understood, words_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,11 +39,11 @@ class Cancelled(CytraError):
 
 class Parameters(TypedDict, total=False):
     """What a prediction may be told: timeout in seconds; scene and timepoint of files."""
-    threshold: float
-    head: str
-    timeout: float
-    scene: int
-    timepoint: int
+    threshold: float | None
+    head: str | None
+    timeout: float | None
+    scene: int | None
+    timepoint: int | None
 
 
 class _Server:
@@ -155,7 +155,7 @@ class Predictor:
         form: one of `forms`; None: the usual one. progress(done, total) is called in this thread with the number of windows that the
         model has seen, and of all; the last call has both equal. What it raises ends the prediction. parameters: threshold, head,
         timeout (s; else the server's limits.timeout_s, 300); of a file also scene, timepoint. Arrays go through shared memory where the server is this machine's. Returns an array
-        with as many dimensions as the image, ((C,)[Z,]Y,X) of a file. Raises InputError, CytraError; Cancelled after cancel().
+        with as many dimensions as the image, ((C,)[Z,]Y,X) of a file. Raises InputError, CytraError; Cancelled after cancel(); TimedOut.
         """
         of_both = ("threshold", "head", "timeout")
         with self._turn:
@@ -168,7 +168,7 @@ class Predictor:
             except CytraError as error:
                 if self._channel.is_stopped.is_set():
                     raise Cancelled("cancelled") from error
-                if self._child is not None and not isinstance(error, InputError):
+                if self._child is not None and not isinstance(error, (InputError, TimedOut)):
                     raise self._child.failure() or error from error
                 raise
 
@@ -176,6 +176,8 @@ class Predictor:
                      **parameters: Unpack[Parameters]) -> Iterator[np.ndarray[Any, Any]]:
         """The results of images, one after the other. progress(done, total) is called after each image, and counts images; total is None
         where they have no len(). For the windows within each, call predict() in a loop."""
+        if isinstance(images, (str, os.PathLike)):
+            raise InputError(f"{os.fspath(images)!r}: expected images, one after the other; predict() takes one")
         total = len(images) if hasattr(images, "__len__") else None  # type: ignore[arg-type]
         for done, image in enumerate(images, 1):
             result = self.predict(image, form, **parameters)
@@ -193,6 +195,9 @@ class Predictor:
             channel.close()
         if self._child is not None:
             self._child.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Predictor can't be pickled or copied, as it holds a connection: each process makes its own, from the checkpoint or by server=")
 
     def __enter__(self) -> Predictor:
         return self
@@ -269,7 +274,8 @@ class Predictor:
         with understood("the server's answer"):
             length = int(answer.headers.get("Inference-Header-Content-Length") or len(answer.body))
             told = json.loads(answer.body[:length])["outputs"][0]
-            return np.frombuffer(answer.body, np.dtype(_TYPES[told["datatype"]]).newbyteorder("<"), offset=length).reshape(told["shape"]).copy()
+            result: np.ndarray[Any, Any] = np.frombuffer(answer.body, np.dtype(_TYPES[told["datatype"]]).newbyteorder("<"), offset=length).reshape(told["shape"]).copy()
+            return result
 
 
 def _wishes(parameters: Mapping[str, object], known: tuple[str, ...]) -> dict[str, Any]:
@@ -277,14 +283,17 @@ def _wishes(parameters: Mapping[str, object], known: tuple[str, ...]) -> dict[st
     for name in parameters:
         if name not in known:
             raise InputError(f"{name}: no such parameter, expected one of {', '.join(known)}")
-    wishes: dict[str, Any] = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
-    if not isinstance(wishes.get("timeout", 1), (int, float)):
-        raise InputError(f"timeout: {wishes['timeout']!r}, expected seconds")
+    wishes: dict[str, Any] = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items() if value is not None}
+    timeout = wishes.get("timeout", 1)
+    if not isinstance(timeout, (int, float)) or not 1e-6 <= timeout <= 1e6:
+        raise InputError(f"timeout: {timeout!r}, expected seconds, above 0 and up to 1000000")
     return wishes
 
 
 def _values_of(image: Any) -> np.ndarray[Any, Any]:
     """The array as it is sent. Raises InputError."""
+    if isinstance(image, (list, tuple)) and any(isinstance(each, (np.ndarray, str, os.PathLike)) for each in image):
+        raise InputError(f"a {type(image).__name__} of {len(image)} images, expected one: predict_many() takes several, numpy.stack() makes channels of them")
     if isinstance(image, np.ma.MaskedArray):
         raise InputError("a masked array, expected one without a mask: filled() says what the masked values are")
     values = np.asarray(image)

@@ -26,6 +26,10 @@ class InputError(CytraError, ValueError):
     """What was asked for is wrong: a key, a value, a path, an image (exit code 2)."""
 
 
+class TimedOut(CytraError, TimeoutError):
+    """There was no result within `timeout`."""
+
+
 class ProgramNotFound(CytraError, FileNotFoundError):
     """Cytra's programs are not installed here, or not on PATH."""
 
@@ -134,5 +138,5 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
         text = run("convert_image", os.path.join(os.curdir, os.fsdecode(path)), file, "--json")  # no flag, whatever its name
         with understood("what convert_image writes"):
             shape = json.loads(text)["shape"]
-            pixels: np.ndarray[Any, Any] = np.load(file, allow_pickle=False)
-            return pixels.reshape([n for n in shape[:2] if n > 1] + shape[2:])
+            pixels: np.ndarray[Any, Any] = np.load(file, allow_pickle=False).reshape([n for n in shape[:2] if n > 1] + shape[2:])
+            return pixels
