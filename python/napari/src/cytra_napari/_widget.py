@@ -23,7 +23,8 @@ def measure(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def images_of(layer: Image, predictor: cytra.Predictor) -> tuple[tuple[int, ...], int, Iterator[np.ndarray]]:
-    """What the model predicts one by one: the leading shape (planes of a 2D model, time points), their number, and the images."""
+    """What the model predicts one by one: the leading shape (time points), the spatial dimensions of each, and the images, of which those of a
+    2D model may be stacks (1,C,Z,Y,X), as it takes them plane by plane."""
     data = layer.data[0] if layer.multiscale else layer.data
     channels, *spatial = predictor.metadata["inputs"][0]["shape"][1:]
     axes = len(spatial) + (1 if layer.rgb or channels > 1 else 0)
@@ -31,13 +32,24 @@ def images_of(layer: Image, predictor: cytra.Predictor) -> tuple[tuple[int, ...]
         raise cytra.InputError(f"the layer '{layer.name}' has the shape {tuple(data.shape)}; the model takes images of {len(spatial)} dimensions"
                                + (f" with {channels} channels" if channels > 1 else ""))
     lead = tuple(data.shape[: data.ndim - axes])
+    names = [str(name).lower() for name in getattr(layer, "axis_labels", ())]
+    is_stack = len(spatial) == 2 and len(lead) > 0 and names[len(lead) - 1: len(lead)] not in (["t"], ["time"])
+    if is_stack:
+        lead = lead[:-1]
 
     def images() -> Iterator[np.ndarray]:
         for index in np.ndindex(lead):
             image = np.asarray(data[index])
-            yield np.moveaxis(image, -1, 0)[:3] if layer.rgb else image  # without alpha
+            if layer.rgb:
+                image = np.moveaxis(image, -1, 0)[:3]  # without alpha
+                if channels == 1 and (image != image[:1]).any():
+                    raise cytra.InputError(f"the layer '{layer.name}' has 3 channels that differ, the model takes one: right click on it, Split RGB")
+                image = image[:channels]
+            elif is_stack and channels > 1:
+                image = np.moveaxis(image, 1, 0)
+            yield image.reshape(1, channels, *image.shape[-3:]) if is_stack else image
 
-    return lead, int(np.prod(lead)), images()
+    return lead, len(spatial) + is_stack, images()
 
 
 class Session(QObject):
@@ -153,6 +165,7 @@ class PredictWidget(QWidget):
     def run(self) -> None:
         """Predicts the chosen layer; the result becomes a layer when it is there."""
         layer = self.layer.currentData()
+        self.table.setRowCount(0)
         if layer is None:
             self.message.setText("There is no image layer: open an image first.")
             return
@@ -160,8 +173,8 @@ class PredictWidget(QWidget):
 
         def work(predictor: cytra.Predictor) -> tuple[list[str], str, np.ndarray, int]:
             form = wanted if wanted in predictor.forms else predictor.forms[0]
-            lead, number, images = images_of(layer, predictor)
-            spatial = len(predictor.metadata["inputs"][0]["shape"]) - 2
+            lead, spatial, images = images_of(layer, predictor)
+            number = int(np.prod(lead))
             results, last = [], 0
 
             def show(done: int, total: int) -> None:  # windows of an image
@@ -170,9 +183,9 @@ class PredictWidget(QWidget):
 
             for image in images:
                 result = predictor.predict(image, form, show, **({"threshold": threshold} if form == "mask" else {}))
-                if result.ndim > spatial and result.shape[0] == 1:
+                while result.ndim > spatial and result.shape[0] == 1:
                     result = result[0]
-                if form == "labels":  # each plane numbers its objects from 1
+                if form == "labels":  # each image numbers its objects from 1
                     result = np.where(result > 0, result + last, 0)
                     last = max(last, int(result.max(initial=0)))
                 results.append(result)
