@@ -1,10 +1,12 @@
 // The work of `export_model`: a trained model as one file for other programs.
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/export/bioimageio.h"
 #include "app/export/nnunet.h"
@@ -115,26 +117,83 @@ Node config_of_network(const inference::LoadedModel& model) {
   return config;
 }
 
-/// The largest difference of the outputs, and the largest value.
-std::pair<double, double> difference_of(const std::vector<at::Tensor>& got,
-                                        const std::vector<at::Tensor>& expected) {
-  double difference = 0, most = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    difference = std::max(difference, (got.at(i) - expected[i]).abs().max().item<double>());
-    most = std::max(most, expected[i].abs().max().item<double>());
+/// The size of windows that the model predicts with: its own where that fits the divisor.
+std::vector<int64_t> window_of(const inference::LoadedModel& model) {
+  for (const char* key : {"task.inference_args.roi_size", "patch_shape"}) {
+    const Node* given = model.config.find(key);
+    if (given == nullptr || given->list.size() != model.divisor.size()) continue;
+    const auto sides = given->as<std::vector<int64_t>>();
+    bool fits = true;
+    for (std::size_t d = 0; d < sides.size(); ++d)
+      fits = fits && sides[d] > 0 && sides[d] % model.divisor[d] == 0;
+    if (fits) return sides;
   }
-  return {difference, most};
+  return example(model, 1, least_count(model)).sizes().slice(2).vec();
 }
 
-/// The model as TorchScript, which every other format but safetensors is made of.
-std::string torchscript_of(const inference::LoadedModel& model,
-                           const Metadata& metadata,
-                           bool is_int8) {
-  const auto forward = [&](const at::Tensor& image) {
+/// The largest difference of the outputs, and the largest value; nothing where shapes differ.
+std::optional<std::pair<double, double>> difference_of(const std::vector<at::Tensor>& got,
+                                                       const std::vector<at::Tensor>& expected) {
+  double difference = 0, most = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (got.at(i).sizes() != expected[i].sizes()) return std::nullopt;
+    difference = std::max(difference, (got[i] - expected[i]).abs().max().item<double>());
+    most = std::max(most, expected[i].abs().max().item<double>());
+  }
+  return std::pair(difference, most);
+}
+
+void expect_like_float32(const at::Tensor& got, const at::Tensor& expected) {
+  const double share =
+      ((got - expected).square().mean() / expected.square().mean()).sqrt().item<double>();
+  log::info("int8_dynamic: differs from float32 by {:.1e} of the values' rms", share);
+  constexpr double kMost = 0.2;  // as an engine's: inference/engines/engine.cpp
+  if (share <= kMost) return;
+  throw ConfigError(
+      "quantization=int8_dynamic: the outputs differ from float32's by {:.2g} of the values' "
+      "rms, {} is allowed; expected quantization=none",
+      share,
+      kMost);
+}
+
+/// A trace of `batch` images; nothing where it is not valid for one image, and for other sides
+/// where the model takes them: a trace holds the sizes that the network computes with.
+std::optional<std::string> traced(const inference::LoadedModel& model,
+                                  const Metadata& metadata,
+                                  bool is_int8,
+                                  int64_t batch) {
+  const exporting::Forward forward = [&](const at::Tensor& image) {
     std::vector<at::Tensor> outputs = model.forward(image);
     if (!has_heads(model)) outputs.resize(1);
     return outputs;
   };
+  const int64_t count = least_count(model);
+  const at::Tensor first = example(model, batch, count);
+  const auto single = [&](const at::Tensor& image) { return forward(image)[0]; };
+  std::string bytes = is_int8 ? exporting::to_int8_torchscript(single, first, metadata)
+                              : exporting::to_torchscript(forward, first, metadata);
+  const at::Tensor other = example(model, 1, count + count / 2);
+  const std::vector<at::Tensor> expected = forward(other);
+  std::vector<at::Tensor> got;
+  try {
+    got = exporting::outputs_of_torchscript(bytes)(other);
+  } catch (const std::exception& error) {
+    log::debug("{}", error.what());
+    return std::nullopt;
+  }
+  const auto found = difference_of(got, expected);
+  if (found && is_int8) {
+    expect_like_float32(got[0], expected[0]);
+  } else if (!found || !(found->first <= 1e-4 * std::max(1.0, found->second))) {
+    log::debug("the trace gives other values for ({})", fmt::join(other.sizes(), ","));
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+/// The model as TorchScript, which every other format but safetensors is made of: for any images
+/// where a trace holds for them, else for windows of one size, which `model` then says.
+std::string torchscript_of(inference::LoadedModel& model, Metadata& metadata, bool is_int8) {
   const at::NoGradGuard no_grad;
   if (!model.network) {
     if (model.torchscript && !is_int8) return model.torchscript();
@@ -142,42 +201,23 @@ std::string torchscript_of(const inference::LoadedModel& model,
                       ": it can be run, but not exported; expected weights of a network that is "
                       "registered here, or TorchScript");
   }
-  const int64_t count = least_count(model);
-  const at::Tensor first = example(model, 2, count);
-  const auto single = [&](const at::Tensor& image) { return forward(image)[0]; };
-  std::string bytes = is_int8
-                          ? exporting::to_int8_torchscript(single, first, metadata)
-                          : exporting::to_torchscript(exporting::Forward(forward), first, metadata);
-  // A trace holds the operations of one run: it must be right for other images, too.
-  const at::Tensor other = example(model, 1, count + count / 2);
-  const std::vector<at::Tensor> expected = forward(other);
-  std::vector<at::Tensor> got;
-  try {
-    got = exporting::outputs_of_torchscript(bytes)(other);
-  } catch (const std::exception& error) {  // the trace holds sizes that the network computes with
-    log::debug("{}", error.what());
-    throw ConfigError(
-        "{}: a trace of it is valid for images of one size only, so only Cytra can run it; "
-        "expected format=safetensors",
-        model.path);
+  std::optional<std::string> bytes = traced(model, metadata, is_int8, 2);
+  if (!bytes && model.fixed_window.empty()) {
+    model.fixed_window = window_of(model);
+    metadata["config"] = config::to_yaml(config_of_network(model));
+    bytes = traced(model, metadata, is_int8, 2);
   }
-  if (is_int8) {
-    const double share = ((got[0] - expected[0]).square().mean() / expected[0].square().mean())
-                             .sqrt()
-                             .item<double>();
-    log::info("int8_dynamic: differs from float32 by {:.1e} of the values' rms", share);
-    constexpr double kMost = 0.2;  // as an engine's: inference/engines/engine.cpp
-    if (share <= kMost) return bytes;
-    throw ConfigError(
-        "quantization=int8_dynamic: the outputs differ from float32's by {:.2g} of the values' "
-        "rms, {} is allowed; expected quantization=none",
-        share,
-        kMost);
-  }
-  const auto [difference, most] = difference_of(got, expected);
-  if (!(difference <= 1e-4 * std::max(1.0, most)))
-    throw std::runtime_error(fmt::format("the exported model differs by {}", difference));
-  return bytes;
+  const bool is_single = !bytes;
+  if (is_single) bytes = traced(model, metadata, is_int8, 1);
+  if (!bytes) throw std::runtime_error("the exported model gives other values");
+  if (!model.fixed_window.empty() && model.network->fixed_size().empty())
+    log::warn(
+        "{}: the network computes with the sides of its images, which a trace keeps: the file "
+        "takes images of ({}) alone{}; Cytra cuts others into windows of that size",
+        model.path,
+        fmt::join(model.fixed_window, ", "),
+        is_single ? ", one at a time" : "");
+  return *bytes;
 }
 
 /// The path without its extension: OUTPUT of OUTPUT.xml and OUTPUT.bin.
@@ -223,9 +263,7 @@ void expect_network_alone(const inference::LoadedModel& model, const ExportConfi
       model.path);
 }
 
-void write_model(const ExportConfig& config,
-                 const inference::LoadedModel& model,
-                 const Metadata& metadata) {
+void write_model(const ExportConfig& config, inference::LoadedModel& model, Metadata metadata) {
   if (config.format == "safetensors") {
     if (model.network) return write_weights(config.output, *model.network, metadata);
     throw ConfigError(
@@ -254,11 +292,11 @@ void write_model(const ExportConfig& config,
 int export_model(cli::Run run, const ExportConfig& config) {
   expect_file_name(config);
   device::apply(config.performance, at::kCPU);
-  const std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
+  std::vector<inference::LoadedModel> models = inference::load_models(config.checkpoint);
   if (models.size() > 1)
     throw ConfigError(
         "checkpoint.ckpt_path: expected one model: a file can't hold the average of several");
-  const inference::LoadedModel& trained = models.at(0);
+  inference::LoadedModel& trained = models.at(0);
   const std::string& path = trained.path;
   std::error_code ignored;
   if (fs::equivalent(config.output, path, ignored)) {

@@ -102,7 +102,7 @@ TEST(ModelsOfOthers, AnExportedNetworkIsPredictedFromEachFormat) {
             0);
   const std::string image = at("samples") + "/images/test_0000_raw.ome.tif";
   int runs = 0;
-  for (const char* network : {"sides/strided_2", "sides/least_4", "sides/pooled_8"}) {
+  for (const char* network : {"sides/strided_2", "sides/least_4", "sides/pooled_8", "attention"}) {
     SCOPED_TRACE(network);
     const std::string run = at("run") + std::to_string(runs++);
     const Outcome trained =
