@@ -226,4 +226,36 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   return arguments;
 }
 
+void print_help(const Program& program, const config::Composer& composer) {
+  std::string text = fmt::format(
+      "{} - {}\n\nUsage: {} [group=option ...] [key.sub=value ...] "
+      "[flags]\n\nExamples:\n{}\n\nConfig groups (choose with group=option):\n",
+      program.name,
+      program.summary,
+      program.name,
+      program.examples);
+  for (const config::Group& group : composer.groups())
+    text += fmt::format("  {:<18} {}\n", group.name, join(group.options, ", "));
+  text +=
+      "\nFlags:\n" + flags_help(program) +
+      "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a fault of this program, "
+      "2 bad input,\n"
+      "4 the system failed (disk full), 5 out of memory, 6 loss not finite, 130/143 interrupted.\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+/// Prints the two most common command lines, for a program that is started without arguments.
+void print_short_help(const Program& program) {
+  const std::vector<std::string> examples = split(program.examples, '\n');
+  std::fputs(
+      fmt::format("{} - {}\n\n{}\n{}\n\n{} --help shows its configuration groups and flags\n",
+                  program.name,
+                  program.summary,
+                  examples.at(0),
+                  examples.at(1),
+                  program.name)
+          .c_str(),
+      stderr);
+}
+
 }  // namespace cytra::cli

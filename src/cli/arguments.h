@@ -40,6 +40,9 @@ class Words {
 Arguments parse_arguments(const Program& program, int argc, char** argv);
 /// The flags with their help, a line each.
 std::string flags_help(const Program& program);
+/// Prints all groups and flags; the two most common command lines, for a program without arguments.
+void print_help(const Program& program, const config::Composer& composer);
+void print_short_help(const Program& program);
 /// Every flag, for completion and messages: "--help", ...
 std::vector<std::string> flag_names(const Program& program);
 

@@ -31,6 +31,7 @@
 #include "cli/excerpt.h"
 #include "cli/infer_request.h"
 #include "cli/inspect.h"
+#include "cli/mistakes.h"
 #include "cli/named_checkpoints.h"
 #include "cli/newest_training.h"
 #include "cli/sweep.h"
@@ -44,38 +45,6 @@ namespace cytra::cli {
 namespace {
 
 using config::Node;
-
-void print_help(const Program& program, const config::Composer& composer) {
-  std::string text = fmt::format(
-      "{} - {}\n\nUsage: {} [group=option ...] [key.sub=value ...] "
-      "[flags]\n\nExamples:\n{}\n\nConfig groups (choose with group=option):\n",
-      program.name,
-      program.summary,
-      program.name,
-      program.examples);
-  for (const config::Group& group : composer.groups())
-    text += fmt::format("  {:<18} {}\n", group.name, join(group.options, ", "));
-  text +=
-      "\nFlags:\n" + flags_help(program) +
-      "\nResults go to stdout, messages to stderr. Exit codes: 0 done, 1 a fault of this program, "
-      "2 bad input,\n"
-      "4 the system failed (disk full), 5 out of memory, 6 loss not finite, 130/143 interrupted.\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-/// Prints the two most common command lines, for a program that is started without arguments.
-void print_short_help(const Program& program) {
-  const std::vector<std::string> examples = split(program.examples, '\n');
-  std::fputs(
-      fmt::format("{} - {}\n\n{}\n{}\n\n{} --help shows its configuration groups and flags\n",
-                  program.name,
-                  program.summary,
-                  examples.at(0),
-                  examples.at(1),
-                  program.name)
-          .c_str(),
-      stderr);
-}
 
 /// Gathers the overrides of keys that `primary` does not have in the list `program.rest`.
 std::vector<std::string> with_rest(const Program& program,
@@ -193,6 +162,53 @@ bool is_multirun(const Arguments& arguments, const config::Composition& composit
          (mode != nullptr && mode->kind == config::Kind::string && mode->string == "MULTIRUN");
 }
 
+/// Composes the configuration, and shows or runs it.
+int compose_and_run(const Program& program,
+                    Arguments& arguments,
+                    const config::Composer& composer,
+                    const std::string& primary) {
+  const std::vector<std::string>& overrides = arguments.overrides;
+  // A sweep's values are left out of what is shown: they differ from job to job.
+  config::Composition composition = composer.load(primary, overrides, arguments.multirun);
+  config::Node& root = composition.root;
+  if (!arguments.cfg.empty()) {
+    if (arguments.resolve) config::set_output_dir(root);
+    print(composed_text(composition, arguments));
+  } else if (!arguments.info.empty()) {
+    print(info_text(composer, composition, arguments.info));
+  } else if (!arguments.diff.empty()) {
+    if (arguments.resolve) config::set_output_dir(root);
+    print(diff_text(composition, arguments.diff, arguments.resolve));
+  } else if (is_multirun(arguments, composition)) {
+    if (arguments.entry != program.entry) {
+      throw ConfigError("{} works on one configuration, leave out --multirun",
+                        std::ranges::find_if(program.modes, [&](const Mode& mode) {
+                          return mode.entry == arguments.entry;
+                        })->flag);
+    }
+    return run_sweep(program, arguments, composer, primary, [&](config::Composition job) {
+      Run run = make_run(program, arguments, std::move(job));
+      run.check = true;
+      load_engine<const Run>(program.entry)(run);
+    });
+  } else {
+    if (std::string_view(program.primary) == "train") {  // programs that train, or try a training
+      InferRequest request{composer, primary, arguments.entry, overrides};
+      load_engine<InferRequest>("cytra_infer")(request);
+      if (request.overrides.size() > overrides.size()) {
+        arguments.overrides = std::move(request.overrides);
+        composition = composer.load(primary, overrides);
+      }
+    }
+    apply_hydra(root);
+    const int code = load_engine<const Run>(arguments.entry.c_str())(
+        make_run(program, arguments, std::move(composition)));
+    if (arguments.check && code == 0) print(arguments.json ? "{\"ok\":true}\n" : "ok\n");
+    return code;
+  }
+  return 0;
+}
+
 int run_throwing(const Program& program, int argc, char** argv) {
   if (argc == 1 && !program.takes_newest) {
     print_short_help(program);
@@ -236,45 +252,18 @@ int run_throwing(const Program& program, int argc, char** argv) {
     print(explain_text(composer, primary, overrides, arguments.explain));
     return 0;
   }
-  // A sweep's values are left out of what is shown: they differ from job to job.
-  config::Composition composition = composer.load(primary, overrides, arguments.multirun);
-  config::Node& root = composition.root;
-  if (!arguments.cfg.empty()) {
-    if (arguments.resolve) config::set_output_dir(root);
-    print(composed_text(composition, arguments));
-  } else if (!arguments.info.empty()) {
-    print(info_text(composer, composition, arguments.info));
-  } else if (!arguments.diff.empty()) {
-    if (arguments.resolve) config::set_output_dir(root);
-    print(diff_text(composition, arguments.diff, arguments.resolve));
-  } else if (is_multirun(arguments, composition)) {
-    if (arguments.entry != program.entry) {
-      throw ConfigError("{} works on one configuration, leave out --multirun",
-                        std::ranges::find_if(program.modes, [&](const Mode& mode) {
-                          return mode.entry == arguments.entry;
-                        })->flag);
-    }
-    return run_sweep(program, arguments, composer, primary, [&](config::Composition job) {
-      Run run = make_run(program, arguments, std::move(job));
+  try {
+    return compose_and_run(program, arguments, composer, primary);
+  } catch (const ConfigError& error) {
+    if (arguments.multirun) throw;
+    log::set_level(log::Level::error);
+    const auto check = [&](const std::vector<std::string>& words) {
+      Run run = make_run(program, arguments, composer.load(primary, words));
       run.check = true;
       load_engine<const Run>(program.entry)(run);
-    });
-  } else {
-    if (std::string_view(program.primary) == "train") {  // programs that train, or try a training
-      InferRequest request{composer, primary, arguments.entry, overrides};
-      load_engine<InferRequest>("cytra_infer")(request);
-      if (request.overrides.size() > overrides.size()) {
-        arguments.overrides = std::move(request.overrides);
-        composition = composer.load(primary, overrides);
-      }
-    }
-    apply_hydra(root);
-    const int code = load_engine<const Run>(arguments.entry.c_str())(
-        make_run(program, arguments, std::move(composition)));
-    if (arguments.check && code == 0) print(arguments.json ? "{\"ok\":true}\n" : "ok\n");
-    return code;
+    };
+    throw ConfigError(all_mistakes(error.what(), overrides, check));
   }
-  return 0;
 }
 
 /// Opens /dev/null in place of a closed stdin, stdout or stderr (`1>&- 2>&-`): else the next file

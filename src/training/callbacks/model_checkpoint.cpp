@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/own_files.h"
 #include "base/stopwatch.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "training/callback.h"
 #include "training/trainer_options.h"
@@ -40,6 +41,14 @@ std::string fill_in(const std::string& pattern,
     const std::string form =
         colon == std::string::npos ? "{}" : "{:" + field.substr(colon + 1) + "}";
     const auto metric = state.metrics.find(key);
+    static const std::vector<std::string> kOthers{
+        "epoch", "step", "lr", "grad_norm", "skipped_steps"};
+    if (key.find('/') == std::string::npos && std::ranges::find(kOthers, key) == kOthers.end())
+      throw ConfigError(
+          "filename: {{{}}} is neither a metric such as {{val/loss}} nor one of {}.{}",
+          key,
+          join(kOthers, ", "),
+          suggestion(key, kOthers));
     try {
       if (key == "epoch" || key == "step") {
         name += fmt::format(fmt::runtime(form), key == "epoch" ? state.epoch : state.step);
@@ -100,6 +109,7 @@ class ModelCheckpoint final : public Callback {
     }
     void check() {
       if (!train_time_interval.is_null()) interval_s = duration_s(train_time_interval);
+      fill_in(filename, {});
     }
   };
   explicit ModelCheckpoint(const Options& options) : options_(options) {}
@@ -120,7 +130,6 @@ class ModelCheckpoint final : public Callback {
           *options_.monitor,
           options_.save_last ? "last.ckpt alone is kept" : "no best checkpoint is kept");
     }
-    fill_in(options_.filename, context.state);
     make_folders(options_.dirpath);
     remove_stale_temporaries(options_.dirpath);
     last_path_ = free_path("last");

@@ -1,0 +1,67 @@
+#include "cli/mistakes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/node.h"
+
+namespace cytra::cli {
+namespace {
+
+std::string key_in(const std::string& word) {
+  const std::size_t start = std::min(word.find_first_not_of("+~"), word.size());
+  return word.substr(start, word.find_first_of("=@", start) - start);
+}
+
+std::string place_of(const std::string& word) {
+  config::Origin typed;
+  typed.file = std::make_shared<const std::string>(word);
+  return typed.text() + ":";
+}
+
+/// Whether a line may follow from the value of `key` being left out.
+bool follows_from(const std::string& line, const std::string& key) {
+  constexpr std::string_view kTyped = "command line '";
+  if (line.starts_with(kTyped)) return key_in(line.substr(kTyped.size())).starts_with(key + ".");
+  for (std::size_t at = line.find(key); at != std::string::npos; at = line.find(key, at + 1)) {
+    const std::size_t end = at + key.size();
+    if (end >= line.size() ||
+        (std::isalnum(static_cast<unsigned char>(line[end])) == 0 && line[end] != '_'))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string all_mistakes(const std::string& first,
+                         std::vector<std::string> overrides,
+                         const std::function<void(const std::vector<std::string>&)>& check) {
+  std::vector<std::string> lines, left_out;
+  std::string text = first;
+  while (!text.empty()) {
+    const auto names = [&](const std::string& word) { return text.starts_with(place_of(word)); };
+    const auto wrong = std::ranges::find_if(overrides, names);
+    for (std::string& line : split(text, '\n')) {
+      const auto follows = [&](const std::string& key) { return follows_from(line, key); };
+      if (std::ranges::find(lines, line) == lines.end() && std::ranges::none_of(left_out, follows))
+        lines.push_back(std::move(line));
+    }
+    if (wrong == overrides.end()) break;
+    left_out.push_back(key_in(*wrong));
+    overrides.erase(wrong);
+    text.clear();
+    try {
+      check(overrides);
+    } catch (const ConfigError& error) {
+      text = error.what();
+    }
+  }
+  return join(lines, "\n");
+}
+
+}  // namespace cytra::cli
