@@ -1,14 +1,10 @@
 // convert_image: an image of any format that is read, in another. See `convert_image --help`.
 #include <algorithm>
-#include <cstdio>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/log.h"
-#include "base/version.h"
 #include "cli/program.h"
+#include "cli/small_program.h"
 #include "io/writer.h"
 
 namespace {
@@ -56,7 +52,6 @@ int main(int argc, char** argv) {
       "convert_image");
   std::string input, output;
   Selection selection;
-  bool json = false, quiet = false;
   app.add_option("INPUT", input, "the image")->required();
   app.add_option("OUTPUT", output, "the file to write")->required();
   app.add_option("--scene", selection.scene, "of a file with several; -1: the first")
@@ -64,21 +59,8 @@ int main(int argc, char** argv) {
   app.add_option("--timepoint", selection.timepoint, "of a time lapse; -1: the only one")
       ->check(CLI::Range(-1, 1000000));
   app.add_option("--axes", selection.axes, "the file's axes, as data.axes: TZCYX");
-  app.set_version_flag("--version", fmt::format("convert_image {}", cytra::version()));
-  app.add_flag("-q,--quiet", quiet, "warnings and errors only");
-  app.add_flag("--json", json, "the results as one JSON object");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  if (quiet) cytra::log::set_level(cytra::log::Level::warn);
-  try {
+  return cytra::cli::run_small(app, argc, argv, [&](bool json) {
     if (!selection.axes.empty()) check_axes(selection.axes);
     convert(input, output, selection, json);
-    return std::fflush(stdout) == 0 ? 0 : 4;
-  } catch (const std::exception& error) {
-    cytra::log::write(cytra::log::Level::error, error.what());
-    return cytra::exit_code(error);
-  }
+  });
 }

@@ -1,13 +1,9 @@
 // generate_samples: a synthetic data set with known truth. See `generate_samples --help`.
-#include <cstdio>
-
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/log.h"
-#include "base/version.h"
 #include "cli/program.h"
+#include "cli/small_program.h"
 #include "samples/fundus.h"
 #include "samples/generate.h"
 #include "samples/movie.h"
@@ -65,24 +61,10 @@ int main(int argc, char** argv) {
   app.add_option("--height", movie.height, "pixels of the video in y");
   app.add_option("--frames", movie.frames, "of the video, 30 per second")
       ->check(CLI::Range(1, 1000000));
-  bool json = false, quiet = false, verbose = false;
-  app.set_version_flag("--version", fmt::format("generate_samples {}", cytra::version()));
-  app.add_flag("-q,--quiet", quiet, "warnings and errors only");
-  app.add_flag("-v,--verbose", verbose, "more messages");
-  app.add_flag("--json", json, "the results as one JSON object");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  cytra::log::set_level(quiet     ? cytra::log::Level::warn
-                        : verbose ? cytra::log::Level::debug
-                                  : cytra::log::Level::info);
-  try {
+  return cytra::cli::run_small(app, argc, argv, [&](bool json) {
     if (!video.empty()) {
       movie.seed = seed;
-      write_movie(video, movie, json);
-      return std::fflush(stdout) == 0 ? 0 : 4;
+      return write_movie(video, movie, json);
     }
     if (kind == "fundus") {
       cytra::samples::write_fundus_dataset(output, train, valid, test, seed);
@@ -95,9 +77,5 @@ int main(int argc, char** argv) {
          {std::pair("train", train), std::pair("valid", valid), std::pair("test", test)})
       results.add(split, Node::make_integer(count));
     results.print();
-    return std::fflush(stdout) == 0 ? 0 : 4;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "generate_samples: error: {}\n", error.what());
-    return cytra::exit_code(error);
-  }
+  });
 }

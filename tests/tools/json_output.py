@@ -64,7 +64,6 @@ RUNS = [
     ("process_video", f"process_video in.mp4 out.mp4 --ckpt {{best}} --skip-threshold 0.01 {CPU}", 0),
     ("preprocess_fundus", f"preprocess_fundus data.path=fundus/images paths.output_dir=retinas {CPU}", 2),
 ]  # fmt: skip
-SILENT = {"generate_samples", "generate_video", "convert_image"}  # programs without --json-messages
 
 
 def validator_of(entry):
@@ -92,13 +91,13 @@ def make_more(folder):
 
 
 def run(entry, line, code, folder, events):
-    flags = ["--json"] if entry in SILENT else ["--json", "--json-messages"]
+    flags = ["--json", "--json-messages"]
     program, *words = line.split()
     done = subprocess.run([BIN / program, *words, *flags], cwd=folder, capture_output=True, text=True, timeout=300)
     if code is not None and done.returncode != code:
         return [f"exit code {done.returncode}, expected {code}:\n{done.stderr[-2000:]}"]
     problems = []
-    for text in done.stderr.splitlines() if entry not in SILENT else ():
+    for text in done.stderr.splitlines():
         try:
             event = json.loads(text)
         except ValueError:

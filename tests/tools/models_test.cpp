@@ -150,9 +150,12 @@ TEST(ModelsOfOthers, APackageIsReadAndWritten) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_LT(largest_difference(values_of(written, "a"), values_of(package, "b")), 1e-6);
   for (const auto& [options, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"", "bioimageio.authors: the zoo asks for them"},
-           {"'bioimageio.authors=[A]'", "bioimageio.license"},
-           {"'bioimageio.authors=[A]' bioimageio.license=MIT", "bioimageio.cite"},
+           {"output=n.pt",
+            "the zoo asks for output: a name that ends with .zip, not n.pt: a package is an "
+            "archive; bioimageio.name: 5 to 128 characters, not n; bioimageio.authors: them, "
+            "bioimageio.authors='[Ada Lovelace]'; bioimageio.license: one by its SPDX name, "
+            "bioimageio.license=CC-BY-4.0; bioimageio.cite: what to cite"},
+           {"'bioimageio.authors=[A]' 'bioimageio.cite=[{text: A}]'", "maps of text, and doi or"},
            {said + " output=nuclei.pt", "ends with .zip"}}) {
     const Outcome refused = shell(begin + options);
     EXPECT_EQ(refused.code, 2) << refused.err;

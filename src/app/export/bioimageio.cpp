@@ -179,26 +179,27 @@ Node tolerance_of(const at::Tensor& result) {
 }  // namespace
 
 void expect_package_options(const BioimageioOptions& options, const std::string& output) {
-  const auto expect = [](bool is_given, const char* key, const std::string& what) {
-    if (!is_given) throw ConfigError("bioimageio.{}: the zoo asks for {}", key, what);
+  std::vector<std::string> missing;
+  const auto expect = [&](bool is_given, const char* key, const std::string& what) {
+    if (!is_given) missing.push_back(fmt::format("bioimageio.{}: {}", key, what));
   };
   if (!output.ends_with(".zip"))
-    throw ConfigError("output: " + output +
-                      ": expected a name that ends with .zip: a package is an archive");
+    missing.push_back("output: a name that ends with .zip, not " + output +
+                      ": a package is an archive");
   const std::string name = options.name.empty() ? fs::path(output).stem().string() : options.name;
   expect(name.size() >= 5 && name.size() <= 128, "name", "5 to 128 characters, not " + name);
-  expect(!options.authors.list.empty(), "authors", "them: bioimageio.authors='[Ada Lovelace]'");
-  expect(!options.license.empty(), "license", "one by its SPDX name: bioimageio.license=CC-BY-4.0");
-  expect(!options.cite.list.empty(),
+  expect(!options.authors.list.empty(), "authors", "them, bioimageio.authors='[Ada Lovelace]'");
+  expect(!options.license.empty(), "license", "one by its SPDX name, bioimageio.license=CC-BY-4.0");
+  const bool has_cites = std::ranges::all_of(options.cite.list, [](const Node& entry) {
+    return entry.is_map() && entry.find_direct("text") != nullptr &&
+           (entry.find_direct("doi") != nullptr || entry.find_direct("url") != nullptr);
+  });
+  expect(!options.cite.list.empty() && has_cites,
          "cite",
-         "what to cite: bioimageio.cite='[{text: Ronneberger et al. 2015, doi: "
-         "10.1007/978-3-319-24574-4_28}]'");
-  for (const Node& entry : options.cite.list) {
-    expect(entry.is_map() && entry.find_direct("text") != nullptr &&
-               (entry.find_direct("doi") != nullptr || entry.find_direct("url") != nullptr),
-           "cite",
-           "maps of text, and doi or url");
-  }
+         "what to cite, maps of text, and doi or url: bioimageio.cite='[{text: Ronneberger et al. "
+         "2015, doi: 10.1007/978-3-319-24574-4_28}]'");
+  if (!missing.empty())
+    throw ConfigError("format=bioimageio: the zoo asks for " + join(missing, "; "));
 }
 
 void write_bioimageio(const std::string& output,

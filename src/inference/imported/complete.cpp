@@ -1,8 +1,6 @@
 #include "inference/imported/complete.h"
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -102,41 +100,19 @@ Sides usual_window(const Sides& divisor) {
   return window;
 }
 
-/// Runs a foreign network, whose failures name its file and the windows. One that fails for several
-/// windows gets one after the other: a file may hold the batch that it was written with.
+/// Runs a foreign network, whose failures name its file and the windows.
 auto naming_failures(const std::string& path, decltype(ImportedModel::forward) forward) {
-  const auto is_single = std::make_shared<std::atomic<bool>>(false);
-  return [path, is_single, run = std::move(forward)](const at::Tensor& windows) {
-    const auto one_by_one = [&] {
-      std::vector<std::vector<at::Tensor>> outputs;  // of all windows, by their number
-      for (const at::Tensor& window : windows.split(1)) {
-        std::vector<at::Tensor> own = run(window);
-        outputs.resize(own.size());
-        for (std::size_t i = 0; i < own.size(); ++i) outputs[i].push_back(std::move(own[i]));
-      }
-      std::vector<at::Tensor> joined;
-      for (const std::vector<at::Tensor>& parts : outputs) joined.push_back(at::cat(parts));
-      return joined;
-    };
+  return [path, run = std::move(forward)](const at::Tensor& windows) {
     try {
-      if (*is_single) return one_by_one();
       return run(windows);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
       if (device::is_out_of_memory(error)) throw;
-      const DataError failure("{}: it fails for windows of ({}): {}",
-                              path,
-                              fmt::join(windows.sizes(), ","),
-                              nn::brief(error));
-      if (windows.size(0) < 2 || *is_single) throw failure;
-      try {
-        std::vector<at::Tensor> outputs = one_by_one();
-        *is_single = true;
-        return outputs;
-      } catch (const std::exception&) {
-        throw failure;
-      }
+      throw DataError("{}: it fails for windows of ({}): {}",
+                      path,
+                      fmt::join(windows.sizes(), ","),
+                      nn::brief(error));
     }
   };
 }

@@ -1,10 +1,12 @@
 // Part of inference/imported/imported_model.h: TorchScript, which torch.jit.save and
 // `export_model format=torchscript` write.
+#include <atomic>
 #include <sstream>
 
 #include <ATen/ATen.h>
 
 #include "base/warn_once.h"
+#include "device/error.h"
 #include "inference/imported/complete.h"
 #include "inference/imported/imported_model.h"
 #include "inference/models/model_kinds.h"
@@ -29,6 +31,42 @@ std::string fingerprint_of_file(const std::string& path) {
   });
 }
 
+namespace {
+
+using Outputs = std::vector<at::Tensor>;
+
+Outputs outputs_of(const std::string& path, jit::Module& module, const at::Tensor& windows) {
+  Outputs outputs;
+  for (nn::ScriptResult& result : nn::script_results(path, module.forward({windows})))
+    outputs.push_back(std::move(result.tensor));
+  return outputs;
+}
+
+/// Runs the module: one that fails for several windows gets one after the other, since a file may
+/// hold the batch that it was written with (a trace of attention).
+Outputs run_module(const std::string& path,
+                   jit::Module& module,
+                   const at::Tensor& windows,
+                   std::atomic<bool>& is_single) {
+  try {
+    if (!is_single) return outputs_of(path, module, windows);
+  } catch (const std::exception& error) {
+    if (windows.size(0) < 2 || device::is_out_of_memory(error)) throw;
+    is_single = true;
+  }
+  std::vector<Outputs> parts;
+  for (const at::Tensor& window : windows.split(1)) {
+    Outputs own = outputs_of(path, module, window);
+    parts.resize(own.size());
+    for (std::size_t i = 0; i < own.size(); ++i) parts[i].push_back(std::move(own[i]));
+  }
+  Outputs outputs;
+  for (const Outputs& some : parts) outputs.push_back(at::cat(some));
+  return outputs;
+}
+
+}  // namespace
+
 ImportedModel open_torchscript(const std::string& path) {
   nn::ExtraFiles files{{"config", ""}};
   jit::Module module = nn::load_torchscript(path, files);
@@ -47,12 +85,10 @@ ImportedModel open_torchscript(const std::string& path) {
     c10::Device device;
   };
   const auto placed = std::make_shared<Placed>(Placed{module, c10::kCPU});
-  imported.forward = [path, placed](const at::Tensor& windows) {
+  const auto is_single = std::make_shared<std::atomic<bool>>(false);
+  imported.forward = [path, placed, is_single](const at::Tensor& windows) {
     const nn::ScriptCall call;
-    std::vector<at::Tensor> outputs;
-    for (nn::ScriptResult& result : nn::script_results(path, placed->module.forward({windows})))
-      outputs.push_back(std::move(result.tensor));
-    return outputs;
+    return run_module(path, placed->module, windows, *is_single);
   };
   imported.torchscript = [placed] {
     std::ostringstream bytes;
