@@ -4,7 +4,7 @@
 #   wheel  pip brings torch of the minor it was built with. Without videos: FFmpeg's libraries are 160 MB, most of them GPL
 #   tar    scripts/bundle.sh: to unpack anywhere, beside a torch of that minor
 #   predict  cytra-predict alone, without torch: cmake --build build/release --target cytra-predict makes it first
-#   deb    for the distribution it is made on, with torch's libraries for a CPU inside: /opt/cytra, and /usr/bin/cytra-PROGRAM
+#   deb    for the distribution it is made on, with torch's libraries for a CPU inside: /opt/cytra, /usr/bin/cytra, and cytra-predict as above
 set -euo pipefail
 # shellcheck source=scripts/setup.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
@@ -44,11 +44,15 @@ make_wheel() {
 
 make_tar() { "$root/scripts/bundle.sh" "$preset" "$dist/cytra-$version-linux-x86_64.tar.gz"; }
 
+expect_predict() {
+  [[ -x $build/light/bin/cytra-predict ]] || fail 2 "cytra-predict is not built: cmake --build $build --target cytra-predict"
+}
+
 # Exported models over images: to unpack anywhere. It stays small, or fails.
 make_predict() {
   local tree=$stage/cytra-predict most=80000000
   local made=$dist/cytra-predict-$version-linux-x86_64.tar.gz
-  [[ -x $build/light/bin/cytra-predict ]] || fail 2 "cytra-predict is not built: cmake --build $build --target cytra-predict"
+  expect_predict
   mkdir -p "$tree/share/cytra"
   cp -rL -- "$build/light/bin" "$build/light/lib" "$tree"
   cp -r -- "$root/configs" "$tree/share/cytra"
@@ -68,7 +72,8 @@ make_predict() {
 # Debian has no torch of our minor, so its libraries for a CPU come along; the others are Debian's packages.
 make_deb() {
   has dpkg-shlibdeps || fail 2 'dpkg-shlibdeps is missing: sudo apt-get install dpkg-dev'
-  local system=$stage/deb tree=$stage/deb/opt/cytra name path program
+  local system=$stage/deb tree=$stage/deb/opt/cytra name path
+  expect_predict
   cmake --install "$build" --prefix "$tree" --component runtime >/dev/null
   rm -f -- "$tree"/lib/libcytra_{cuda,nccl}.so
   gather "$tree" "$stage/all.tsv"
@@ -82,6 +87,13 @@ make_deb() {
   settle '$ORIGIN/../lib' "$tree/bin"
   # shellcheck disable=SC2016
   settle '$ORIGIN' "$tree/lib"
+  mkdir "$tree/light"  # cytra-predict with its own libraries, beside OpenVINO's and configs/ of all
+  cp -rL -- "$build/light/bin" "$build/light/lib" "$tree/light"
+  ln -s ../share "$tree/light/share"
+  # shellcheck disable=SC2016  # $ORIGIN is the loader's
+  settle '$ORIGIN/../lib:$ORIGIN/../../lib' "$tree/light/bin"
+  # shellcheck disable=SC2016
+  settle '$ORIGIN:$ORIGIN/../../lib' "$tree/light/lib"
   while IFS=$'\t' read -r name path; do  # as they are: their RUNPATHs name their own folder
     cp -L -- "$path" "$tree/lib/$name"
     printf '%s\t%s\n' "$name" "$(readlink -f -- "$path")" >>"$stage/origins.tsv"
@@ -89,11 +101,8 @@ make_deb() {
   inventory "$tree" "$stage/origins.tsv" "$version"
 
   mkdir -p "$system/usr/bin" "$system/usr/share/doc/cytra" "$system/DEBIAN" "$stage/debian"
-  for path in "$tree"/bin/*; do
-    program=${path##*/}
-    ln -s "/opt/cytra/bin/$program" "$system/usr/bin/cytra-$program"
-  done
-  if [[ -e $tree/bin/cytra ]]; then mv "$system/usr/bin/cytra-cytra" "$system/usr/bin/cytra"; fi
+  ln -s /opt/cytra/bin/cytra "$system/usr/bin/cytra"
+  ln -s /opt/cytra/light/bin/cytra-predict "$system/usr/bin/cytra-predict"
   cp -- "$root/LICENSE" "$system/usr/share/doc/cytra/copyright"
   printf 'Source: cytra\n\nPackage: cytra\nArchitecture: amd64\n' >"$stage/debian/control"
   # Videos are optional: FFmpeg's libraries are 140 packages.
@@ -103,8 +112,8 @@ make_deb() {
       */libcytra_ffmpeg.so) needs+=("-dRecommends" "-e$file") ;;
       *) needs+=("-dDepends" "-e$file") ;;
     esac
-  done < <(programs_of "$tree/bin" "$tree/lib")
-  (cd -- "$stage" && dpkg-shlibdeps -O --ignore-missing-info "-l$tree/lib" "${needs[@]}") >"$stage/needs.txt" 2>"$stage/needs.log" ||
+  done < <(programs_of "$tree/bin" "$tree/lib" "$tree/light/bin" "$tree/light/lib")
+  (cd -- "$stage" && dpkg-shlibdeps -O --ignore-missing-info "-l$tree/lib" "-l$tree/light/lib" "${needs[@]}") >"$stage/needs.txt" 2>"$stage/needs.log" ||
     fail 1 "dpkg-shlibdeps: $(<"$stage/needs.log")"
   cat >"$system/DEBIAN/control" <<CONTROL
 Package: cytra
@@ -117,7 +126,7 @@ Installed-Size: $(du -sk --apparent-size "$system" | cut -f 1)
 $(sed -n 's/^shlibs:\([A-Za-z]*\)=/\1: /p' "$stage/needs.txt")
 Description: Deep learning on microscopy and medical images, natively
  Trains and runs models that segment, detect and classify in 2D and 3D images.
- The programs are cytra-train, cytra-predict and others; they run on the CPU.
+ cytra train, cytra predict and others run on the CPU; cytra-predict runs exported models without torch.
 CONTROL
   (cd -- "$system" && find opt -type f -print0 | xargs -0 md5sum) >"$system/DEBIAN/md5sums"
   dpkg-deb --root-owner-group -Zxz -z3 --build "$system" "$dist/cytra_${version}_amd64.deb" >/dev/null

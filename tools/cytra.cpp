@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -95,7 +96,8 @@ int start(int argc, char** argv) {
   if (std::ranges::find(names, word) == names.end())
     throw cytra::ConfigError("no program {}.{}", word, cytra::suggestion(word, names));
   std::string path = path_of(word);
-  argv[1] = path.data();  // command lines that the program prints then start it
+  ::setenv(cytra::kLauncherVariable, argv[0], 1);  // for command lines that the program prints
+  argv[1] = path.data();
   ::execv(path.c_str(), argv + 1);
   cytra::throw_errno("can't be started", path, errno);
 }

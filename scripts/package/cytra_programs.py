@@ -41,5 +41,4 @@ def environment():
 
 
 def main():
-    program = os.path.join(HERE, "bin", os.path.basename(sys.argv[0]))
-    os.execve(program, sys.argv, environment())
+    os.execve(os.path.join(HERE, "bin", "cytra"), sys.argv, environment())

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """wheel.py TREE --version 0.1.0 --torch 2.11 --platform manylinux_2_35_x86_64 --output FOLDER: a wheel of the installed tree.
 
-TREE (bin, lib, share) becomes the package cytra_programs; each program in bin gets an entry point that executes it. The same tree gives
-the same bytes.
+TREE (bin, lib, share) becomes the package cytra_programs; the entry point `cytra` starts each program in bin. The same tree gives the same
+bytes.
 """
 
 import argparse
@@ -36,9 +36,9 @@ Cytra trains and runs deep-learning models on 2D and 3D microscopy and medical i
 modules. Install it in an environment of its own, as `pipx install cytra` or `uv tool install cytra` do. Then:
 
 ```sh
-generate_samples --output samples
-train experiment=im2im/segmentation data.path=samples trainer.max_epochs=5
-predict checkpoint.ckpt_path=best data.path=samples/test.csv paths.output_dir=masks
+cytra generate_samples --output samples
+cytra train experiment=im2im/segmentation data.path=samples trainer.max_epochs=5
+cytra predict checkpoint.ckpt_path=best data.path=samples/test.csv paths.output_dir=masks
 ```
 """
 
@@ -67,7 +67,6 @@ def main():
     for path in sorted((tree / "share/cytra").glob("*.cdx.json")):  # where PEP 770 looks for it
         files[f"{info}/sboms/{path.name}"] = files.pop(f"cytra_programs/share/cytra/{path.name}")
     tag = f"py3-none-{options.platform}"
-    programs = sorted(path.name for path in (tree / "bin").iterdir())
     for name, text in {
         "METADATA": METADATA.format(
             version=version,
@@ -76,7 +75,7 @@ def main():
             licenses="".join(f"License-File: {name}\n" for name in licenses),
         ),
         "WHEEL": f"Wheel-Version: 1.0\nGenerator: cytra ({version})\nRoot-Is-Purelib: false\nTag: {tag}\n",
-        "entry_points.txt": "[console_scripts]\n" + "".join(f"{name} = cytra_programs:main\n" for name in programs),
+        "entry_points.txt": "[console_scripts]\ncytra = cytra_programs:main\n",
     }.items():
         files[f"{info}/{name}"] = (text.encode(), False)
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/open_temporaries.h"
 #include "base/output_stream.h"
 #include "base/own_files.h"
@@ -275,6 +277,26 @@ std::string program_folder() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   return error ? "." : program.parent_path().string();
+}
+
+std::string typed_program(const std::string& program) {
+  const char* const launcher = std::getenv(kLauncherVariable);
+  fs::path path = launcher != nullptr ? fs::path(launcher) : fs::path(program_folder()) / program;
+  const char* const found = std::getenv("PATH");
+  std::error_code error;
+  for (const std::string& folder : split(found == nullptr ? "" : found, ':')) {
+    const fs::path candidate = fs::path(folder) / path.filename();
+    if (!fs::exists(candidate, error)) continue;
+    if (fs::equivalent(candidate, path, error)) path = path.filename();
+    break;
+  }
+  std::string text = path.string();
+  if (text.find('/') != std::string::npos) {
+    const std::string relative = fs::relative(path, error).string();
+    if (!error && !relative.starts_with("../..")) text = relative;
+    if (text.find('/') == std::string::npos) text = "./" + text;
+  }
+  return shell_quote(text) + (launcher != nullptr ? " " + program : "");
 }
 
 std::string config_folder() {

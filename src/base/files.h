@@ -64,5 +64,10 @@ std::string boot_id();
 /// installation).
 std::string program_folder();
 std::string config_folder();
+/// What the user types to start one of our programs, ready to paste: "cytra train" where `cytra`
+/// started this one, "train" where that is on PATH, else its path.
+std::string typed_program(const std::string& program);
+/// Has the name of `cytra`'s command where that started this program; null.
+inline constexpr const char* kLauncherVariable = "CYTRA_LAUNCHER";
 
 }  // namespace cytra

@@ -1,10 +1,13 @@
 #include "cli/arguments.h"
 
+#include <cstdlib>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/unicode.h"
 #include "config/overrides/overrides.h"
@@ -163,8 +166,9 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
-  for (int i = 0; i < argc; ++i)
-    arguments.command_line += (i == 0 ? "" : " ") + shell_quote(argv[i]);
+  const bool is_launched = std::getenv(kLauncherVariable) != nullptr;
+  arguments.command_line = is_launched ? typed_program(program.name) : shell_quote(argv[0]);
+  for (int i = 1; i < argc; ++i) arguments.command_line += " " + shell_quote(argv[i]);
   std::string schema;
   bool run = false;  // Hydra's --run is what happens anyway
   app.add_flag("-h,--help", arguments.help);

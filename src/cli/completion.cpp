@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "cli/arguments.h"
 #include "config/keys.h"
 
@@ -51,10 +52,21 @@ constexpr std::pair<const char*, const char*> removals[] = {
     {"zsh", "compdef -d NAME\nunfunction _cytra_NAME\n"},
     {"fish", "complete -e -c NAME\nfunctions -e _cytra_NAME\n"}};
 
-std::string script(const char* text, const std::string& name) {
+/// The script for a program, or for `cytra`, whose first two words start one.
+std::string script(const char* text, const std::string& program) {
+  const bool is_launched = std::getenv(kLauncherVariable) != nullptr;
+  std::vector<std::pair<std::string, std::string>> changes{
+      {"NAME", is_launched ? "cytra" : program}};
+  if (is_launched) {
+    changes.insert(changes.end(),
+                   {{R"("${COMP_WORDS[0]}")", R"("${COMP_WORDS[@]:0:2}")"},
+                    {R"("${words[1]}")", R"("${(@)words[1,2]}")"},
+                    {"-opc)[1]", "-opc)[1..2]"}});
+  }
   std::string result = text;
-  for (std::size_t at = 0; (at = result.find("NAME", at)) != std::string::npos;)
-    result.replace(at, 4, name);
+  for (const auto& [from, to] : changes)
+    for (std::size_t at = 0; (at = result.find(from, at)) != std::string::npos; at += to.size())
+      result.replace(at, from.size(), to);
   return result;
 }
 

@@ -34,8 +34,9 @@ Entry load(const std::string& path, const Module& module, const char* name = kMo
   if (!fs::exists(file, error)) {
     fail_module(path,
                 module,
-                fmt::format("this build has no {0} support; in the folder of Cytra's source run: "
-                            "CYTRA_FORMATS={1} scripts/build.sh (it installs {2})",
+                fmt::format("this installation has no {0}; the .deb has it, or run in the folder "
+                            "of Cytra's source: CYTRA_FORMATS={1} scripts/build.sh (it installs "
+                            "{2})",
                             module.format,
                             module.name,
                             module.package));
@@ -51,8 +52,10 @@ Entry load(const std::string& path, const Module& module, const char* name = kMo
   return entry;
 }
 
-constexpr Module kFFmpeg{
-    "ffmpeg", "a video", "FFmpeg", "libavformat-dev libavcodec-dev libswscale-dev libavutil-dev"};
+constexpr Module kFFmpeg{"ffmpeg",
+                         "a video",
+                         "FFmpeg, which is under the GPL",
+                         "libavformat-dev libavcodec-dev libswscale-dev libavutil-dev"};
 
 }  // namespace
 

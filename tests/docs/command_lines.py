@@ -28,7 +28,7 @@ LEFT_OUT = {
     r"scripts/(quickstart|test|build)\.sh": "installs, builds and takes minutes; CI runs them",
     r"cmake |ctest |python3 tests/": "of the checkout, not of the programs; tests/package has the installation",
     r"torchrun |srun |#SBATCH|#!/bin/bash": "needs a cluster; tests/tools/ddp_test.cpp has the launcher's environment",
-    r"scripts/package\.sh|pipx |/pip |apt install |cytra-train |cytra-predict |cytra/(bin|run)|tar -xf|^python3 -m venv": "installs; tests/package has the wheel",
+    r"scripts/package\.sh|pipx |/pip |apt install |cytra-predict |cytra/(bin|run)|tar -xf|^python3 -m venv": "installs; tests/package has the wheel",
     r"nvidia-smi|gpu --from|test_cuda|trainer=gpu |accelerator=gpu": "needs a GPU; tests/cuda has its share",
     r"g\+\+ .*-fsanitize=thread": "compiles tests again, with a compiler that the programs do without",
     r"process_video --benchmark": "frames of up to 8K take minutes here",

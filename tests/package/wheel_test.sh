@@ -31,11 +31,11 @@ said() { # said CODE TEXT COMMAND...: its exit code, and what its messages hold
     fail "$*: exit code $code, expected $expected and '$text' in: $(<said.txt)"
   fi
 }
-said 2 'torch is not installed' train --help
+said 2 'torch is not installed' cytra train --help
 mkdir -p "$site/torch/lib"
 touch "$site/torch/lib/libtorch_cpu.so"
 echo "__version__ = '2.8.1+cpu'" >"$site/torch/version.py"
-said 2 'torch 2.8.1+cpu is installed, but this Cytra needs' train --help
+said 2 'torch 2.8.1+cpu is installed, but this Cytra needs' cytra train --help
 rm -r "$site/torch"
 
 for name in torch nvidia; do
@@ -43,15 +43,17 @@ for name in torch nvidia; do
 done
 version=${wheel##*/cytra-} count=0
 for program in "$site"/cytra_programs/bin/*; do
-  said 0 "${version%%-*}" "${program##*/}" --version
+  words=("${program##*/}" --version)
+  if [[ $program != */cytra ]]; then words=(cytra "${words[@]}"); fi
+  said 0 "${version%%-*}" "${words[@]}"
   count=$((count + 1))
 done
 ((count >= 10)) || fail "$count programs are in the wheel"
 said 0 'libtiff' cytra --licenses
-said 0 "DynUNet" train --describe DynUNet
-said 0 'train' train -sc install=bash
+said 0 "DynUNet" cytra train --describe DynUNet
+said 0 'train' cytra train -sc install=bash
 mv "$site/cytra_programs/lib/libcytra_io.so" .
-said 2 'libcytra_io.so: cannot open shared object file: No such file or directory; expected torch' train --describe DynUNet
+said 2 'libcytra_io.so: cannot open shared object file: No such file or directory; expected torch' cytra train --describe DynUNet
 mv libcytra_io.so "$site/cytra_programs/lib/"
 # Whatever is loaded is the wheel's, torch's or the C library's.
 find "$site/cytra_programs/bin" "$site/cytra_programs/lib" -type f ! -name 'libcytra_cuda.so' ! -name 'libcytra_nccl.so' \
@@ -66,11 +68,13 @@ if readelf -d "$site"/cytra_programs/{bin/*,lib/*} | grep -E 'R(UN)?PATH' | grep
 fi
 
 small=('model.filters=[8,16]' 'patch_shape=[64,64]' trainer.accelerator=cpu)
-user generate_samples --output samples --train 4 --valid 2 --test 1 --size 128 2>/dev/null
-user train experiment=im2im/segmentation data.path=samples trainer.max_epochs=2 "${small[@]}" paths.output_dir=trained >train.txt 2>train.log ||
+user cytra generate_samples --output samples --train 4 --valid 2 --test 1 --size 128 2>/dev/null
+user cytra train experiment=im2im/segmentation data.path=samples trainer.max_epochs=2 "${small[@]}" paths.output_dir=trained >train.txt 2>train.log ||
   fail "train: $(<train.log)"
+grep -q 'predict: *cytra predict checkpoint.ckpt_path=' train.log || fail "no line that predicts: $(<train.log)"
+said 2 'scripts/build.sh (it installs' cytra process_video samples/images/test_0000_raw.ome.tif out.mp4 --ckpt trained/checkpoints/last.ckpt
 for engine in openvino eager; do
-  user predict checkpoint.ckpt_path=trained/checkpoints/last.ckpt data.path=samples/test.csv data.with_target=true \
+  user cytra predict checkpoint.ckpt_path=trained/checkpoints/last.ckpt data.path=samples/test.csv data.with_target=true \
     performance.backend=$engine paths.output_dir=$engine >"$engine.txt" 2>"$engine.log" || fail "predict: $(<"$engine.log")"
   if ! grep -qE '^dice: 0\.[0-9]+' "$engine.txt" || ! compgen -G "$engine/test_0000_raw*.tif" >/dev/null; then
     fail "no mask by $engine: $(<"$engine.txt")"
@@ -79,7 +83,7 @@ done
 # Where torch lies elsewhere on Python's path.
 rm "$site/torch"
 echo "${torch%/*}" >"$site/elsewhere.pth"
-said 0 'DynUNet' train --describe DynUNet
+said 0 'DynUNet' cytra train --describe DynUNet
 
 # The packagers' own judges.
 tools=$root/build/package_tools

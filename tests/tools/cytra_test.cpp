@@ -35,6 +35,32 @@ TEST(CytraProgram, StartsAProgramAlsoByALink) {
   EXPECT_EQ(shell("\"$BIN/cytra\" train trainer.max_epoch=1").code, 2);
 }
 
+/// Lines that a program prints start with what its user typed, wherever the program itself lies.
+TEST(CytraProgram, HintsNameTheLauncherThatWasTyped) {
+  const test::TmpDir dir;
+  std::filesystem::create_symlink(CYTRA_BIN_DIR "/cytra", dir / "cytra");
+  std::filesystem::create_symlink(CYTRA_BIN_DIR "/predict", dir / "predict");
+  EXPECT_EQ(shell("\"$BIN/generate_samples\" --train 1 --valid 1 --test 1 --size 32 --output '" +
+                  (dir / "samples") + "'")
+                .code,
+            0);
+  const std::string words =
+      " experiment=im2im/segmentation data.path=samples trainer.max_steps=1 "
+      "trainer.accelerator=cpu 'model.filters=[4,8]' 'patch_shape=[32,32]'";
+  for (const auto& [typed, hint] :
+       {std::pair<std::string, std::string>{"PATH=.:/usr/bin:/bin cytra train", "cytra predict"},
+        {"./cytra train", "./cytra predict"},
+        {"PATH=.:/usr/bin:/bin \"$BIN/train\"", "predict"}}) {
+    const Outcome outcome = shell("cd '" + dir.path() + "' && " + typed + words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("predict:        " + hint + " checkpoint."), std::string::npos)
+        << typed << outcome.err;
+  }
+  const std::string completes = "PATH='" + dir.path() + ":/usr/bin:/bin'; cytra train -sc install=";
+  EXPECT_NE(shell(completes + "bash").out.find("\"${COMP_WORDS[@]:0:2}\" -sc query=bash"),
+            std::string::npos);
+}
+
 TEST(CytraProgram, NamesTheNearestProgram) {
   const Outcome outcome = shell("\"$BIN/cytra\" trian");
   EXPECT_EQ(outcome.code, 2);

@@ -93,12 +93,7 @@ std::string open_run_folder(cli::Run& run, bool resume) {
 }
 
 std::string command(const std::string& program, const std::vector<std::string>& overrides) {
-  std::string text = (std::filesystem::path(program_folder()) / program).string();
-  std::error_code error;
-  const auto relative = std::filesystem::relative(text, error);
-  if (!error && !relative.string().starts_with("../..")) text = relative.string();
-  if (text.find('/') == std::string::npos) text = "./" + text;
-  text = shell_quote(text);
+  std::string text = typed_program(program);
   for (const std::string& override_text : overrides) text += " " + shell_quote(override_text);
   return text;
 }

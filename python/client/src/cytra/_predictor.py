@@ -50,11 +50,11 @@ class _Server:
     """A child `serve` at a socket that only this user reaches. It ends with this object, and with this process."""
 
     def __init__(self, checkpoint: str, words: list[str]):
-        executable = program("serve")
+        start = program("serve")
         folder = tempfile.mkdtemp(prefix="cytra-")
         self.url = f"unix:{folder}/socket"
         self._errors = tempfile.TemporaryFile()
-        command = [executable, f"checkpoint.ckpt_path={quoted(checkpoint)}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages",
+        command = [*start, f"checkpoint.ckpt_path={quoted(checkpoint)}", f"host={self.url}", "until_stdin=true", "--json", "--json-messages",
                    "limits.requests_mb=1000000", *words]  # arrays of any size: it serves this process alone
         # Its stdin is a pipe of ours: where this process dies, however, the pipe ends, and so does the server.
         try:

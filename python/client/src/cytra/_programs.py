@@ -34,14 +34,15 @@ class ProgramNotFound(CytraError, FileNotFoundError):
     """Cytra's programs are not installed here, or not on PATH."""
 
 
-def program(name: str) -> str:
-    """The path of a program. Raises ProgramNotFound."""
+def program(name: str) -> list[str]:
+    """The words that start a program: its path, or "cytra NAME" of a wheel. Raises ProgramNotFound."""
     folder = os.environ.get("CYTRA_BIN")
-    found = shutil.which(name, path=folder) if folder else shutil.which(name)
-    if found is None:
-        where = f"in CYTRA_BIN={folder}" if folder else "on PATH"
-        raise ProgramNotFound(f"there is no program '{name}' {where}: install Cytra (pipx install cytra), or name its folder in CYTRA_BIN")
-    return found
+    for words in ([name], ["cytra", name]):
+        found = shutil.which(words[0], path=folder) if folder else shutil.which(words[0])
+        if found is not None:
+            return [found, *words[1:]]
+    where = f"in CYTRA_BIN={folder}" if folder else "on PATH"
+    raise ProgramNotFound(f"there is no program '{name}' {where}: install Cytra (pipx install cytra), or name its folder in CYTRA_BIN")
 
 
 def words_of(overrides: str | Iterable[str] | Mapping[str, Any]) -> list[str]:
@@ -103,9 +104,9 @@ def understood(what: str) -> Iterator[None]:
 
 def run(name: str, *words: str) -> str:
     """Runs a program to its end; returns its stdout. Raises what error_of() makes, InputError for words that no program can be given."""
-    executable = program(name)
+    start = program(name)
     try:
-        done = subprocess.run([executable, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        done = subprocess.run([*start, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     except (ValueError, OSError) as error:
         raise InputError(f"{name} can't be run with {words}: {error}") from error
     if done.returncode:

@@ -34,7 +34,7 @@ def train(overrides: str | Iterable[str] | Mapping[str, Any], on_epoch: Callable
     on_epoch is called after each epoch; where it returns False the training ends, after saving its state. Raises InputError for a mistake,
     CytraError for another failure, with the program's text. KeyboardInterrupt ends the training, too.
     """
-    command = [program("train"), *words_of(overrides), "--json", "--json-messages"]
+    command = [*program("train"), *words_of(overrides), "--json", "--json-messages"]
     child = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     assert child.stdout is not None and child.stderr is not None
     lines: list[str] = []
