@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/program.h"
-#include "cli/small_program.h"
 #include "io/writer.h"
 
 namespace {

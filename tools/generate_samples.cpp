@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "cli/program.h"
-#include "cli/small_program.h"
 #include "samples/fundus.h"
 #include "samples/generate.h"
 #include "samples/movie.h"

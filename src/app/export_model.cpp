@@ -119,16 +119,11 @@ Node config_of_network(const inference::LoadedModel& model) {
 
 /// The size of windows that the model predicts with: its own where that fits the divisor.
 std::vector<int64_t> window_of(const inference::LoadedModel& model) {
-  for (const char* key : {"task.inference_args.roi_size", "patch_shape"}) {
-    const Node* given = model.config.find(key);
-    if (given == nullptr || given->list.size() != model.divisor.size()) continue;
-    const auto sides = given->as<std::vector<int64_t>>();
-    bool fits = true;
-    for (std::size_t d = 0; d < sides.size(); ++d)
-      fits = fits && sides[d] > 0 && sides[d] % model.divisor[d] == 0;
-    if (fits) return sides;
-  }
-  return example(model, 1, least_count(model)).sizes().slice(2).vec();
+  const auto own = model.config.get<std::vector<int64_t>>("task.inference_args.roi_size", {});
+  bool fits = own.size() == model.divisor.size();
+  for (std::size_t d = 0; fits && d < own.size(); ++d)
+    fits = own[d] > 0 && own[d] % model.divisor[d] == 0;
+  return fits ? own : example(model, 1, least_count(model)).sizes().slice(2).vec();
 }
 
 /// The largest difference of the outputs, and the largest value; nothing where shapes differ.
@@ -185,7 +180,6 @@ std::optional<std::string> traced(const inference::LoadedModel& model,
   if (found && is_int8) {
     expect_like_float32(got[0], expected[0]);
   } else if (!found || !(found->first <= 1e-4 * std::max(1.0, found->second))) {
-    log::debug("the trace gives other values for ({})", fmt::join(other.sizes(), ","));
     return std::nullopt;
   }
   return bytes;

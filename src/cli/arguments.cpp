@@ -1,7 +1,5 @@
 #include "cli/arguments.h"
 
-#include <cstdlib>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -166,8 +164,7 @@ Arguments parse_arguments(const Program& program, int argc, char** argv) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
-  const bool is_launched = std::getenv(kLauncherVariable) != nullptr;
-  arguments.command_line = is_launched ? typed_program(program.name) : shell_quote(argv[0]);
+  arguments.command_line = typed_program(program.name);
   for (int i = 1; i < argc; ++i) arguments.command_line += " " + shell_quote(argv[i]);
   std::string schema;
   bool run = false;  // Hydra's --run is what happens anyway

@@ -1,7 +1,6 @@
 #include "cli/mistakes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <string_view>
 
@@ -27,13 +26,7 @@ std::string place_of(const std::string& word) {
 bool follows_from(const std::string& line, const std::string& key) {
   constexpr std::string_view kTyped = "command line '";
   if (line.starts_with(kTyped)) return key_in(line.substr(kTyped.size())).starts_with(key + ".");
-  for (std::size_t at = line.find(key); at != std::string::npos; at = line.find(key, at + 1)) {
-    const std::size_t end = at + key.size();
-    if (end >= line.size() ||
-        (std::isalnum(static_cast<unsigned char>(line[end])) == 0 && line[end] != '_'))
-      return true;
-  }
-  return false;
+  return line.find(key) != std::string::npos;
 }
 
 }  // namespace

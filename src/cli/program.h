@@ -1,11 +1,16 @@
 #pragma once
 // The parts that all programs share: flags, --help, --cfg, exit codes. Torch-free: the engine
 // (libcytra.so) is loaded by name once a configuration has been composed and there is work to do.
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "config/composer.h"
 #include "config/node.h"
+
+namespace CLI {
+class App;
+}
 
 namespace cytra::cli {
 
@@ -68,6 +73,9 @@ struct DescribeRequest {
 /// Parses the command line, composes the configuration, and prints or runs. Returns the exit code
 /// (4 when not all could be written to stdout); never throws.
 int run(const Program& program, int argc, char** argv);
+/// Runs a program without a configuration: `work`, once the flags of `app` and those that every
+/// program has are read. Returns the exit code; never throws.
+int run_small(CLI::App& app, int argc, char** argv, const std::function<void(bool json)>& work);
 
 /// Writes results to stdout: `key: value` lines, or one JSON object with --json, in the shape of
 /// docs/schema.json. Control characters are escaped.

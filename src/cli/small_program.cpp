@@ -1,8 +1,5 @@
-#include "cli/small_program.h"
-
-#include <algorithm>
+// Part of cli/program.h: programs without a configuration.
 #include <cstdio>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -11,18 +8,19 @@
 #include "base/json_log.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "cli/program.h"
 
 namespace cytra::cli {
 
 int run_small(CLI::App& app, int argc, char** argv, const std::function<void(bool json)>& work) {
-  bool json = false, quiet = false, verbose = false, json_messages = false;
+  bool json = false, quiet = false, verbose = false;
   app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version()));
   app.add_flag("-q,--quiet", quiet, "warnings and errors only");
   app.add_flag("-v,--verbose", verbose, "more messages");
   app.add_flag("--json", json, "the results as one JSON object");
-  app.add_flag("--json-messages", json_messages, "messages on stderr as JSON, an object a line");
-  const auto is_asked = [](std::string_view word) { return word == "--json-messages"; };
-  if (std::any_of(argv, argv + argc, is_asked)) log::set_json();  // for its mistakes, too
+  app.add_flag_callback(
+         "--json-messages", log::set_json, "messages on stderr as JSON, an object a line")
+      ->trigger_on_parse();  // for its mistakes, too
   try {
     app.parse(argc, argv);
     log::set_level(quiet ? log::Level::warn : verbose ? log::Level::debug : log::Level::info);
