@@ -93,7 +93,8 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
     if (!is_given) names = io::class_names_of(files);
     const auto count = static_cast<int64_t>(names.size());
     const int64_t background = need.kind == TargetKind::classes ? 1 : 0;
-    if (need.classes == 0) {
+    const bool is_single = need.kind == TargetKind::boxes && need.classes == 0 && count == 1;
+    if (need.classes == 0 && !is_single) {
       if (count > 1) {
         log::info("{}: the classes {} are learned as one; num_classes={} tells them apart",
                   need.key,
@@ -102,7 +103,7 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
       }
       continue;
     }
-    if (count != need.classes) {
+    if (!is_single && count != need.classes) {
       throw ConfigError(
           "num_classes={}{}, but {} {} {} class{}: {}; set num_classes={}",
           need.classes + background,

@@ -73,11 +73,12 @@ class SegmentationHead final : public Head {
       labels.check();
       const int64_t named = labels.num_classes - first_class(labels);
       if (!class_names.empty() && static_cast<int64_t>(class_names.size()) != named) {
-        throw ConfigError("class_names: {} names, expected {}: num_classes={} ({})",
+        throw ConfigError("class_names: {} names, expected {}: num_classes={} ({}{})",
                           class_names.size(),
                           named,
                           labels.num_classes,
-                          labels.text());
+                          labels.text(),
+                          named < labels.num_classes ? "; class 0, the background, has none" : "");
       }
       fit();
     }
