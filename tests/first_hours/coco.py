@@ -28,7 +28,7 @@ coco["images"] = coco["images"][:8]
 coco["annotations"] = [one for one in coco["annotations"] if one["image_id"] < 8]
 (hour.root / "export/annotations/instances_default.json").write_text(json.dumps(coco))
 
-hour.train("train data.path=export", 20)
+hour.train("train data.path=export", 30)
 for file, overlay in hour.predict():
     objects = np.asarray(Image.open(file))
     hour.expect(objects.shape == (96, 96), f"{file.name}: {objects.shape}")
