@@ -1,11 +1,13 @@
 // Requests of the Open Inference Protocol: the JSON up to a line "@@", then the binary data; for
 // models of planes, and of volumes.
 #include <algorithm>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "app/serve/http/json_body.h"
 #include "app/serve/tensors/tensor_input.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -38,10 +40,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     if (!body.is_object()) return;  // predict_tensors() refuses it
     app::json_member_or<double>(app::parameters_of(body), "threshold", "a number", 0);
     fuzz::run<app::HttpError>([&] { app::outputs_of(body, "mask"); });
-    for (const int64_t dims : {2, 3}) {
+    for (const auto& own :
+         {std::pair(2, 1), std::pair(2, 2), std::pair(3, 1)}) {  // dimensions, channels
       fuzz::run<app::HttpError>([&] {
-        const app::InputTensor input =
-            app::input_of(body, text.substr(std::min(end + 4, size)), region.regions, dims);
+        const app::InputTensor input = app::input_of(
+            body, text.substr(std::min(end + 4, size)), region.regions, own.first, own.second);
         fuzz::require(
             input.bytes.size() == static_cast<std::size_t>(input.count) * input.image_bytes(),
             "the bytes are those of the shape");

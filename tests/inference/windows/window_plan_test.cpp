@@ -43,6 +43,11 @@ TEST(WindowPlanner, FollowsAnImageThatIsSmaller) {
   EXPECT_EQ(plan(planner(), {1000, 100}).roi_size, (Sizes{128, 112}));
   EXPECT_EQ(plan(planner(), {30, 16}).roi_size, (Sizes{32, 16}));
   EXPECT_EQ(plan(planner(), {1, 1}).roi_size, (Sizes{16, 16}));
+  inference::WindowPlanner of_planes = planner();
+  of_planes.options.spatial_dim = 1;
+  EXPECT_EQ(plan(of_planes, {1000, 5, 100}).roi_size, (Sizes{128, 112}));
+  of_planes.options.roi_size = {48};
+  EXPECT_EQ(plan(of_planes, {30, 5, 1000}).roi_size, (Sizes{32, 96}));
 }
 
 TEST(WindowPlanner, KeepsWhatWasGiven) {

@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "app/serve/http/json_body.h"
 #include "app/serve/http/request_progress.h"
 #include "app/serve/tensors/tensor_input.h"
 #include "base/error.h"
