@@ -46,6 +46,12 @@ class Metric {
   virtual void update(const Compared& batch) = 0;
   /// The values by name: "dice", "dice_class_1", "ap50"; NaN where nothing was counted.
   virtual std::map<std::string, double> compute() const = 0;
+  /// How many of each true class (rows) were taken for each class, (K,K) double, on the host;
+  /// undefined: it tells none.
+  virtual at::Tensor confusion() const { return {}; }
+  /// The recall and the precision of all with a score or a higher one, from the highest score to
+  /// the lowest, (P,2) double for each class; empty: it tells none.
+  virtual std::vector<at::Tensor> precision_recall() const { return {}; }
   /// The sums, double, which several processes add up before compute(); the tensors are the
   /// metric's own.
   virtual std::vector<at::Tensor> sums() = 0;

@@ -26,6 +26,8 @@ struct DetectionModel : Model {
   virtual at::Tensor target(const ops::Boxes& objects,
                             const std::vector<int64_t>& size,
                             double center_sampling_radius) const = 0;
+  /// The objects that a target() of one image was made of, as far as it has them, on the CPU.
+  virtual ops::Boxes objects_of(const at::Tensor& target) const = 0;
   /// The mean loss of a batch. `target`: (N,...), target() of each image.
   virtual at::Tensor loss(const std::vector<at::Tensor>& levels,
                           const at::Tensor& target) const = 0;

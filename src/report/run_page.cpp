@@ -89,6 +89,10 @@ std::string section(const std::string& title, const std::string& body) {
   return body.empty() ? "" : "<h2>" + title + "</h2>\n" + body + "\n";
 }
 
+std::string grid(const std::string& cards) {
+  return cards.empty() ? "" : "<div class=grid2>\n" + cards + "</div>";
+}
+
 std::string row(const std::string& label, const std::string& text) {
   std::string cell = escaped_html(text);
   if (text.find('\n') != std::string::npos) cell = "<pre>" + cell + "</pre>";  // a table
@@ -105,9 +109,13 @@ std::string RunPage::html(const std::map<std::string, double>& results) const {
                                         escaped_html(ended));
   return page(title,
               badge,
-              tiles(results) + section("Curves", plots()) + section("Images", pictures()) +
-                  section("Metrics", metrics_table()) + section("Time", times()) +
-                  section("Warnings", warning_list()) + section("Run", run_table()) +
+              tiles(results) + section("Curves", plots()) +
+                  section("Newest validation",
+                          grid(precision_recall_html(findings) + confusion_html(findings)) +
+                              worst_images()) +
+                  section("Images", pictures()) + section("Metrics", metrics_table()) +
+                  section("Time", times()) + section("Warnings", warning_list()) +
+                  section("Run", run_table()) +
                   section("Configuration",
                           "<details class=card><summary>Every value of this run</summary><pre>" +
                               escaped_html(config) + "</pre></details>") +
@@ -146,7 +154,16 @@ std::string RunPage::plots() const {
     for (std::size_t i = 0; i < lines.size(); ++i) keys += colour_key(colours[i], lines[i].first);
     html += chart_card(key.second, keys, "<div class=tip></div>" + svg);
   }
-  return html.empty() ? "" : "<div class=grid2>\n" + html + "</div>";
+  return grid(html);
+}
+
+std::string RunPage::worst_images() const {
+  std::map<std::string, std::string> places;
+  for (const auto& [name, caption] : captions) {
+    const std::string image = caption.substr(0, caption.find(": "));
+    if (name.starts_with("val_images/") && images.count(name) != 0) places[image] = name;
+  }
+  return images_html(findings, monitor, is_higher_better, places);
 }
 
 std::string RunPage::pictures() const {
@@ -154,7 +171,8 @@ std::string RunPage::pictures() const {
   for (const auto& [name, image] : images) {
     const auto caption = captions.find(name);
     html += fmt::format(
-        "<figure><img alt=\"{0}\" src=\"data:image/png;base64,{1}\"><figcaption>{0}, step "
+        "<figure id=\"{0}\"><img alt=\"{0}\" src=\"data:image/png;base64,{1}\"><figcaption>{0}, "
+        "step "
         "{2}{3}</figcaption></figure>\n",
         escaped_html(name),
         base64(image.png),

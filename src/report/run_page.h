@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/curve.h"
+#include "report/findings.h"
 
 namespace cytra::report {
 
@@ -23,6 +24,9 @@ struct RunPage {
   std::map<std::string, std::string> texts, captions;
   std::vector<std::string> classes, legend;  // as metrics have them; as they are
   std::vector<std::string> warnings;
+  Findings findings;  // the newest validation's
+  std::string monitor = "val/loss";
+  bool is_higher_better = false;
   double waited = 0, computed = 0;  // seconds, up to a factor
   int64_t epoch = 0, step = 0, first_step = 0;
   double seconds = 0;
@@ -33,6 +37,7 @@ struct RunPage {
  private:
   std::string tiles(const std::map<std::string, double>& results) const;
   std::string plots() const;
+  std::string worst_images() const;
   std::string pictures() const;
   std::string colours() const;
   std::string metrics_table() const;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/loader/batch.h"
 #include "data/sample/same_grid.h"
+#include "report/findings.h"
 
 namespace cytra::tasks {
 
@@ -50,11 +51,28 @@ void Head::update(const at::Tensor& output, const data::Batch& batch) {
   });
 }
 
-training::Metrics Head::compute() {
+training::Metrics Head::values() const {
   training::Metrics all = metrics_.compute();
-  all["loss"] = losses_.take();
+  all["loss"] = losses_.mean();
+  return all;
+}
+
+training::Metrics Head::compute() {
+  const training::Metrics all = values();
+  losses_.take();
   metrics_.reset();
   return all;
+}
+
+void Head::count_confusions(int64_t classes) {
+  metrics_.count_confusions(classes);
+}
+
+report::Findings Head::findings() const {
+  report::Findings found;
+  found.all.metrics = values();
+  metrics_.show(found);
+  return found;
 }
 
 std::vector<at::Tensor> Head::sums() {

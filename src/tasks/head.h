@@ -97,13 +97,20 @@ class Head {
   virtual void update(const at::Tensor& output, const data::Batch& batch);
   /// "loss" (the mean over batches) and the metrics since the last call, which starts them afresh.
   virtual training::Metrics compute();
+  /// Task::findings() of this head.
+  virtual report::Findings findings() const;
   /// What update() counts, for several processes to add up.
   virtual std::vector<at::Tensor> sums();
-  /// "target" and "prediction" of a batch's first sample, (C,[D,]H,W), by the output for it.
+  /// "target" and "prediction" of a batch's first sample, (C,[D,]H,W), by the output for it;
+  /// undefined: the target alone, also of training batches.
   virtual std::map<std::string, at::Tensor> preview(const at::Tensor& output,
                                                     const data::Batch& batch) const = 0;
 
  protected:
+  /// The metrics so far, as compute() gives them.
+  virtual training::Metrics values() const;
+  /// Has findings() tell which class is taken for which, where so many can be read.
+  void count_confusions(int64_t classes);
   /// What the loss compares with. Throws: ConfigError, DataError for outputs or targets that do not
   /// fit.
   virtual at::Tensor target(const at::Tensor& output, const data::Batch& batch) const = 0;

@@ -10,6 +10,7 @@
 #include "data/loader/batch.h"
 #include "data/sample/sample.h"
 #include "inference/models/trained_head.h"
+#include "report/findings.h"
 
 namespace cytra::tasks {
 namespace {
@@ -155,16 +156,34 @@ void ImageTask::validation_step(const data::Batch& batch) {
   for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].head->update(outputs[h], batch);
 }
 
-training::Metrics ImageTask::validation_end() {
-  if (heads_.front().name.empty()) return heads_.front().head->compute();
+training::Metrics ImageTask::joined(const std::vector<training::Metrics>& of_heads) const {
+  if (heads_.front().name.empty()) return of_heads.front();
   training::Metrics all{{"loss", 0}};
-  for (const WeightedHead& one : heads_) {
-    for (const auto& [name, value] : one.head->compute()) {
-      all[name + "/" + one.name] = value;
-      if (name == "loss") all["loss"] += one.weight * value;
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    for (const auto& [name, value] : of_heads[h]) {
+      all[name + "/" + heads_[h].name] = value;
+      if (name == "loss") all["loss"] += heads_[h].weight * value;
     }
   }
   return all;
+}
+
+training::Metrics ImageTask::validation_end() {
+  std::vector<training::Metrics> of_heads;
+  for (const WeightedHead& one : heads_) of_heads.push_back(one.head->compute());
+  return joined(of_heads);
+}
+
+report::Findings ImageTask::findings() {
+  report::Findings found;
+  std::vector<training::Metrics> of_heads;
+  for (const WeightedHead& one : heads_) {
+    const report::Findings own = one.head->findings();
+    of_heads.push_back(own.all.metrics);
+    if (found.confusion.empty() && found.precision_recall.empty()) found = own;
+  }
+  found.all.metrics = joined(of_heads);
+  return found;
 }
 
 std::vector<at::Tensor> ImageTask::sums() {
@@ -178,11 +197,19 @@ std::vector<at::Tensor> ImageTask::sums() {
 
 std::map<std::string, at::Tensor> ImageTask::preview(const data::Batch& batch) {
   const at::Tensor image = batch.at(x_key_).slice(0, 0, 1);
-  const std::vector<at::Tensor> outputs = predict(image);
-  std::map<std::string, at::Tensor> images{{"input", image[0]}};
+  return shown(batch, predict(image));
+}
+
+std::map<std::string, at::Tensor> ImageTask::preview_input(const data::Batch& batch) {
+  return shown(batch, std::vector<at::Tensor>(heads_.size()));
+}
+
+std::map<std::string, at::Tensor> ImageTask::shown(const data::Batch& batch,
+                                                   const std::vector<at::Tensor>& outputs) const {
+  std::map<std::string, at::Tensor> images{{"input", batch.at(x_key_)[0]}};
   for (std::size_t h = 0; h < heads_.size(); ++h) {
-    for (const auto& [name, shown] : heads_[h].head->preview(outputs[h], batch))
-      images[heads_[h].name.empty() ? name : heads_[h].name + " " + name] = shown;
+    for (const auto& [name, image] : heads_[h].head->preview(outputs[h], batch))
+      images[heads_[h].name.empty() ? name : heads_[h].name + " " + name] = image;
   }
   return images;
 }

@@ -51,11 +51,17 @@ class ImageTask : public training::Task {
   /// "/<head>".
   training::Metrics validation_end() override;
   std::vector<at::Tensor> sums() override;
+  report::Findings findings() override;
   std::map<std::string, at::Tensor> preview(const data::Batch& batch) override;
+  std::map<std::string, at::Tensor> preview_input(const data::Batch& batch) override;
 
  private:
   /// Predicts whole images through windows: an output for each head.
   std::vector<at::Tensor> predict(const at::Tensor& images);
+  /// The metrics of all heads, by those of each.
+  training::Metrics joined(const std::vector<training::Metrics>& of_heads) const;
+  std::map<std::string, at::Tensor> shown(const data::Batch& batch,
+                                          const std::vector<at::Tensor>& outputs) const;
   const std::string x_key_;
   const inference::SlidingWindowOptions windows_;
   std::shared_ptr<nn::Model> model_;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "report/findings.h"
 
 namespace cytra::tasks {
 namespace {
@@ -67,11 +68,40 @@ void MetricSet::update(const std::function<metrics::Compared(Input)>& compared) 
 std::map<std::string, double> MetricSet::compute() const {
   std::map<std::string, double> all;
   for (const auto& [name, metric] : metrics_) {
+    if (name.empty()) continue;
     for (const auto& [key, value] : metric->compute()) {
       if (!all.emplace(key, value).second) all[name + "_" + key] = value;
     }
   }
   return all;
+}
+
+void MetricSet::count_confusions(int64_t classes) {
+  constexpr int64_t kMostShown = 32;
+  if (classes > kMostShown) return;
+  const auto metric = make<Metric>(
+      config::parse_yaml("_target_: ConfusionMatrix", "MetricSet::count_confusions()"));
+  metric->expect(classes);
+  metrics_[""] = metric;
+}
+
+void MetricSet::show(report::Findings& findings) const {
+  for (const auto& [name, metric] : metrics_) {
+    if (const at::Tensor counts = metric->confusion(); counts.defined() && name.empty()) {
+      for (const at::Tensor& row : counts.contiguous().unbind(0)) {
+        const double* first = row.const_data_ptr<double>();
+        findings.confusion.emplace_back(first, first + row.numel());
+        findings.classes.push_back(std::to_string(findings.classes.size()));
+      }
+    }
+    if (!findings.precision_recall.empty()) continue;
+    for (const at::Tensor& curve : metric->precision_recall()) {
+      auto& [k, points] = findings.precision_recall.emplace_back();
+      k = fmt::format("class {}", findings.precision_recall.size() - 1);
+      const auto values = curve.accessor<double, 2>();
+      for (int64_t p = 0; p < values.size(0); ++p) points.emplace_back(values[p][0], values[p][1]);
+    }
+  }
 }
 
 void MetricSet::reset() {

@@ -10,6 +10,10 @@
 #include "io/image.h"
 #include "metrics/metric.h"
 
+namespace cytra::report {
+struct Findings;
+}
+
 namespace cytra::tasks {
 
 /// Voxel sizes of an image of `dims` spatial dimensions.
@@ -28,13 +32,17 @@ class MetricSet {
   /// user's.
   std::map<std::string, double> compute() const;
   void reset();
+  /// Counts which of the classes is taken for which, too, of 32 or less; show() alone tells it.
+  void count_confusions(int64_t classes);
+  /// Adds the confusions and curves to what a report shows; classes are numbers.
+  void show(report::Findings& findings) const;
   /// The sums of the metrics, for several processes to add up.
   std::vector<at::Tensor> sums() const;
   /// What no sums tell: Metric::gather() of each.
   void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all);
 
  private:
-  std::map<std::string, std::shared_ptr<metrics::Metric>> metrics_;
+  std::map<std::string, std::shared_ptr<metrics::Metric>> metrics_;  // "": is only shown
 };
 
 }  // namespace cytra::tasks

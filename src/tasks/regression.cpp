@@ -85,7 +85,9 @@ class RegressionHead final : public Head {
 
   std::map<std::string, at::Tensor> preview(const at::Tensor& output,
                                             const data::Batch& batch) const override {
-    return {{"target", batch.at(y_key_).to(at::kFloat)[0]},
+    const at::Tensor target = batch.at(y_key_).to(at::kFloat)[0];
+    if (!output.defined()) return {{"target", target}};
+    return {{"target", target},
             {"prediction", decoder_->decode(output.slice(0, 0, 1), "value")[0]}};
   }
 

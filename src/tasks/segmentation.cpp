@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "data/loader/batch.h"
 #include "data/sample/sample.h"
+#include "report/findings.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/class_labels.h"
 #include "tasks/image_task.h"
@@ -116,6 +117,7 @@ class SegmentationHead final : public Head {
         labels_(options.labels),
         class_names_(options.class_names) {
     using Kind = data::TargetMeaning::Kind;
+    if (labels_.are_exclusive() && labels_.num_classes > 2) count_confusions(labels_.num_classes);
     meaning_.kind = labels_.multilabel        ? Kind::masks
                     : labels_.are_exclusive() ? Kind::classes
                                               : Kind::mask;
@@ -183,7 +185,14 @@ class SegmentationHead final : public Head {
     const std::string missing = labels_.what_is_missing(counts_);
     if (missing != told_) log::warn("{}", told_ = missing);
     counts_ = no_images();
-    return with_class_names(Head::compute(), class_names_, first_class(labels_));
+    return Head::compute();
+  }
+
+  report::Findings findings() const override {
+    report::Findings found = Head::findings();
+    for (std::size_t k = 0; k < found.classes.size() && !class_names_.empty(); ++k)
+      found.classes[k] = k == 0 ? "background" : class_names_[k - 1];
+    return found;
   }
 
   std::vector<at::Tensor> sums() override {
@@ -194,15 +203,19 @@ class SegmentationHead final : public Head {
 
   std::map<std::string, at::Tensor> preview(const at::Tensor& output,
                                             const data::Batch& batch) const override {
+    const at::Tensor target = labels_.flattened(batch.at(y_key_).slice(0, 0, 1)).to(at::kFloat);
+    if (!output.defined()) return {{"target", target[0]}};
     const at::Tensor prediction =
         labels_.num_classes == 1
             ? decoder_->decode(output, "probability")
             : labels_.flattened(decoder_->decode(output, "mask")).to(at::kFloat);
-    const at::Tensor target = labels_.flattened(batch.at(y_key_).slice(0, 0, 1)).to(at::kFloat);
     return {{"target", target[0]}, {"prediction", prediction[0]}};
   }
 
  protected:
+  training::Metrics values() const override {
+    return with_class_names(Head::values(), class_names_, first_class(labels_));
+  }
   at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override {
     if (output.size(1) != labels_.num_classes) {
       throw ConfigError("task.model: {} channels, expected {} (num_classes={}: {})",

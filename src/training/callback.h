@@ -51,6 +51,7 @@ struct Context {
   int64_t batches = 0;                 // of an epoch
   bool has_validation = false;         // else on_validation_... are not called
   const data::Batch* batch = nullptr;  // in on_batch_start and on_validation_batch
+  bool is_last = false;                // nothing is trained after this validation
   double lr = 0, momentum = 0;         // of the newest step; the rate before groups' lr_scale
   double loss = 0, grad_norm = 0;      // of the newest step whose numbers are known
   int64_t log_every_n_steps = 10;      // of the trainer

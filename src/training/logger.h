@@ -13,6 +13,10 @@ struct Histogram;  // io/events/event_file.h
 struct Image;      // io/image.h
 }  // namespace cytra::io
 
+namespace cytra::report {
+struct Findings;  // report/findings.h
+}
+
 namespace cytra::training {
 
 using Metrics = std::map<std::string, double>;
@@ -41,6 +45,8 @@ struct Logger {
   virtual void log_text(const std::string& /*name*/,
                         const std::string& /*text*/,
                         int64_t /*step*/) {}
+  /// What a validation has found beside its metrics.
+  virtual void log_findings(const report::Findings&, int64_t /*step*/) {}
   /// Called when the training has ended, also early, with these results; none when it failed.
   virtual void close(const Metrics& /*results*/) {}
 };

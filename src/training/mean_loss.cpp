@@ -17,8 +17,13 @@ void MeanLoss::add(const at::Tensor& loss) {
 }
 
 double MeanLoss::take() {
-  const at::Tensor sums = sums_.cpu();
+  const double value = mean();
   sums_ = none();
+  return value;
+}
+
+double MeanLoss::mean() const {
+  const at::Tensor sums = sums_.cpu();
   const double* numbers = sums.const_data_ptr<double>();
   return numbers[1] > 0 ? numbers[0] / numbers[1] : std::nan("");
 }

@@ -9,7 +9,8 @@ class MeanLoss {
  public:
   /// A scalar, on any device.
   void add(const at::Tensor& loss);
-  /// The mean since the last call, which starts it afresh; NaN: there was none.
+  /// The mean since the last take(), which starts it afresh; NaN: there was none.
+  double mean() const;
   double take();
   /// (2) double: the sum and the number.
   const at::Tensor& sums() const { return sums_; }

@@ -16,6 +16,9 @@ struct Transform;
 namespace cytra::nn {
 struct Model;
 }
+namespace cytra::report {
+struct Findings;  // report/findings.h
+}
 
 namespace cytra::training {
 
@@ -63,9 +66,19 @@ struct Task {
   /// validation_end(). `of_all` gives the rows (N,K), double, of all processes, by rank, for those
   /// of this one; all call it equally often.
   virtual void gather(const std::function<Tensor(const Tensor& rows)>& /*of_all*/) {}
+  /// What a report shows of the validation so far, and leaves as it is: its metrics, as
+  /// validation_end() will name them, and more. All of it follows from what sums() and gather()
+  /// give, so that an image alone is told, too. By default nothing.
+  virtual report::Findings findings();
   /// Images to look at for the first sample of a batch, e.g. "input", "target", "prediction":
   /// (C,[D,]H,W) float. Called without gradients, the model in eval mode.
   virtual std::map<std::string, Tensor> preview(const data::Batch&);
+  /// Images of the first sample of a training batch, without a prediction: the model is not asked.
+  /// By default the image of x_key() alone.
+  virtual std::map<std::string, Tensor> preview_input(const data::Batch&);
+  /// A word on that sample where its target is no image: "benign", with a prediction "benign,
+  /// predicted malignant". By default none.
+  virtual std::string caption(const data::Batch&, bool /*is_predicted*/) { return {}; }
 
  private:
   MeanLoss& losses();

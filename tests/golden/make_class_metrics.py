@@ -4,7 +4,8 @@
     python tests/golden/make_class_metrics.py [--output FOLDER]    (needs benchmarks/requirements.txt, scikit-learn, torchmetrics)
 
 A case has "target" and "options" of ours, "keys" (names that ours reports), tensors prediction (probabilities or values, (N,K)),
-truth (N,K) and values. "takes": masks, where ours is given the classes that are found, one-hot.
+truth (N,K) and values, of average precisions also the curve (recall, precision) of the last class that is there, the highest score first,
+and the confusions of the classes. "takes": masks, where ours is given the classes that are found, one-hot.
 """
 import argparse
 from pathlib import Path
@@ -48,8 +49,11 @@ def tell_classes(add, name, probabilities, truth):
     auc = {k: sk.roc_auc_score(is_[:, k], probabilities[:, k]) for k in present}
     add(f"roc_auc.{name}", "MulticlassAUROC", {}, by_class("roc_auc", np.mean(list(auc.values())), auc), **tensors)
     precision = {k: sk.average_precision_score(is_[:, k], probabilities[:, k]) for k in present}
+    last = present[-1]
+    steps = sk.precision_recall_curve(is_[:, last], probabilities[:, last])
+    drawn = {"curve": np.stack([steps[1], steps[0]], 1)[-2::-1], "confusion": sk.confusion_matrix(truth, found, labels=range(count))}
     add(f"average_precision.{name}", "MulticlassAveragePrecision", {},
-        by_class("average_precision", np.mean(list(precision.values())), precision), **tensors)
+        by_class("average_precision", np.mean(list(precision.values())), precision), **tensors, **drawn)
     inside = probabilities * 0.999  # on the edge of a bin, float32 decides
     for options in ({}, {"n_bins": 5}, {"norm": "l2"}, {"norm": "max"}):
         value = tm.multiclass_calibration_error(torch.tensor(inside), torch.tensor(truth), count,

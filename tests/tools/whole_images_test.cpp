@@ -101,6 +101,14 @@ Outcome WholeImages::folders_{};
 
 TEST_F(WholeImages, PredictWritesATableOfClassesAndPictures) {
   EXPECT_NE(folders_.out.find("val/balanced_accuracy: "), std::string::npos) << folders_.out;
+  const std::string report = read_file(at("folders/report.html"));
+  for (const char* part : {"<h3>Confusion matrix</h3>",
+                           "<h3>Precision over recall</h3>",
+                           "<th>true</th><th>predicted</th>",
+                           "<a href=\"#val_images/0\">",
+                           "id=\"train_batches/0\"",
+                           "input, filled, predicted "})
+    EXPECT_NE(report.find(part), std::string::npos) << part;
   const config::Node told =
       results(predict("folders",
                       "out",

@@ -14,6 +14,7 @@
 #include "nn/call.h"
 #include "nn/model.h"
 #include "nn/weights.h"
+#include "report/findings.h"
 #include "training/optimizer.h"
 #include "training/precision.h"
 #include "training/scheduler.h"
@@ -61,6 +62,15 @@ struct TinyTask final : training::Task {
     return {{"input", x},
             {"target", x.gt(0.5).to(at::kFloat)},
             {"prediction", (*net)(x.unsqueeze(0))[0]}};
+  }
+  std::map<std::string, Tensor> preview_input(const data::Batch& batch) override {
+    return {{"input", batch.at("x")[0]}};
+  }
+  report::Findings findings() override {
+    const auto both = sums_.accessor<double, 1>();
+    report::Findings found;
+    found.all.metrics = {{"loss", both[0] / both[1]}};
+    return found;
   }
   at::Tensor error(const data::Batch& batch) {
     const at::Tensor& x = batch.at("x");
@@ -153,6 +163,7 @@ struct Log final : training::Logger {
   void log_image(const std::string& name, const io::Image& image, int64_t) override {
     images[name] = image;
   }
+  void log_findings(const report::Findings& found, int64_t) override { findings = found; }
   void log_histogram(const std::string& name, const io::Histogram& values, int64_t) override {
     histograms[name] = values;
   }
@@ -171,6 +182,7 @@ struct Log final : training::Logger {
   std::map<std::string, io::Image> images;
   std::map<std::string, io::Histogram> histograms;
   std::map<std::string, std::string> texts, captions;
+  report::Findings findings;
 };
 
 /// A whole training: `options` of the trainer in YAML.

@@ -349,12 +349,45 @@ TEST(ImageSaver, ShowsTheFirstImagesNowAndThen) {
                                       "005_0.png",
                                       "005_1.png"}));
   EXPECT_EQ(files_of(dir / "train_images"), (std::vector<std::string>{"002_0.png", "004_0.png"}));
-  ASSERT_EQ(with.log->images.size(), 3U);
+  ASSERT_EQ(with.log->images.size(), 5U);
+  EXPECT_EQ(files_of(dir / "train_batches"), (std::vector<std::string>{"001_0.png", "001_1.png"}));
+  EXPECT_EQ(with.log->images.at("train_batches/1").shape, (std::array<int64_t, 4>{3, 1, 4, 4}))
+      << "the second sample of the first batch, without a prediction";
   EXPECT_EQ(with.log->images.at("val_images/1").shape, (std::array<int64_t, 4>{3, 1, 4, 20}));
   const std::string caption = with.log->captions.at("val_images/1");
   EXPECT_NE(caption.find("input | target | prediction, epoch 5"), std::string::npos) << caption;
   EXPECT_THROW(make<training::Callback>("{_target_: ImageSaver, save_dir: x, stages: [valid]}"),
                ConfigError);
+}
+
+/// As max_time does, which no number of steps tells ahead.
+TEST(ImageSaver, ShowsTheLastValidationOfARunThatIsStopped) {
+  const test::TmpDir dir;
+  Tiny tiny("max_epochs: 30",
+            "{saving: {_target_: ImageSaver, save_dir: '" + dir.path() +
+                "', save_every_n_epochs: 10, num_images: 1}}");
+  tiny.recorder->each_step = [](training::Context& context) {
+    if (context.state.step == 17) context.stop = true;
+  };
+  tiny.fit();
+  EXPECT_EQ(files_of(dir / "val_images"),
+            (std::vector<std::string>{"001_0.png", "002_0.png", "003_0.png"}))
+      << "those of steps 5, 10 and 17";
+}
+
+TEST(Findings, AreThoseOfEachImageAndChangeNoMetric) {
+  Tiny tiny("max_epochs: 1");
+  tiny.fit();
+  const report::Findings& found = tiny.log->findings;
+  ASSERT_EQ(found.images.size(), 3U);
+  double sum = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found.images[i].name, std::to_string(i));
+    sum += found.images[i].metrics.at("loss");
+  }
+  EXPECT_NE(found.images[0].metrics.at("loss"), found.images[1].metrics.at("loss"));
+  EXPECT_NEAR(sum / 3, tiny.state().metrics.at("val/loss"), 1e-12);
+  EXPECT_EQ(found.all.metrics.at("loss"), tiny.state().metrics.at("val/loss"));
 }
 
 }  // namespace

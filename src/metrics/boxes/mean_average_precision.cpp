@@ -94,6 +94,8 @@ class MeanAveragePrecision final : public Metric {
     for (std::size_t i = 0; i < batch.found.size(); ++i) add(batch.found[i], batch.objects[i]);
   }
   std::map<std::string, double> compute() const override;
+  /// The curves where an IoU of 0.5 is right.
+  std::vector<at::Tensor> precision_recall() const override;
   std::vector<at::Tensor> sums() override { return {objects_}; }
   void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) override;
   void reset() override {
@@ -108,6 +110,8 @@ class MeanAveragePrecision final : public Metric {
     double is_right;  // a bit for each threshold
   };
   void add(const ops::Boxes& boxes, const ops::Boxes& truth);
+  /// What was found, by class and score.
+  std::vector<std::vector<Found>> sorted() const;
 
   at::Tensor objects_ = at::zeros({1}, at::kDouble);  // of each class
   std::vector<Found> found_;
@@ -161,6 +165,33 @@ void MeanAveragePrecision::gather(const std::function<at::Tensor(const at::Tenso
   found_.assign(first, first + rows.size(0));
 }
 
+std::vector<std::vector<MeanAveragePrecision::Found>> MeanAveragePrecision::sorted() const {
+  std::vector<std::vector<Found>> by_class(static_cast<std::size_t>(objects_.numel()));
+  for (const Found& one : found_) by_class[static_cast<std::size_t>(one.kind)].push_back(one);
+  for (std::vector<Found>& found : by_class) {
+    std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
+      return a.score != b.score ? is_better(a.score, b.score) : a.image < b.image;
+    });
+  }
+  return by_class;
+}
+
+std::vector<at::Tensor> MeanAveragePrecision::precision_recall() const {
+  std::vector<at::Tensor> curves;
+  for (const std::vector<Found>& found : sorted()) {
+    const double objects = objects_.const_data_ptr<double>()[curves.size()];
+    std::vector<double> points;
+    double right = 0;
+    for (const Found& one : found) {
+      right += static_cast<uint32_t>(one.is_right) & 1U;
+      points.insert(points.end(),
+                    {right / objects, right / (static_cast<double>(points.size()) / 2 + 1)});
+    }
+    curves.push_back(at::tensor(points, at::kDouble).view({-1, 2}));
+  }
+  return curves;
+}
+
 /// "map": the mean over IoU 0.5, 0.55 ... 0.95, "map_50", "map_75" and "mar": the mean recall; of
 /// several classes also "map_class_0" ...; NaN where no objects were.
 std::map<std::string, double> MeanAveragePrecision::compute() const {
@@ -168,14 +199,10 @@ std::map<std::string, double> MeanAveragePrecision::compute() const {
   double recall = 0;
   int64_t counted = 0;
   std::map<std::string, double> results;
-  std::vector<std::vector<Found>> by_class(static_cast<std::size_t>(objects_.numel()));
-  for (const Found& one : found_) by_class[static_cast<std::size_t>(one.kind)].push_back(one);
+  const std::vector<std::vector<Found>> by_class = sorted();
   for (std::size_t c = 0; c < by_class.size(); ++c) {
     double own = 0;
-    std::vector<Found>& found = by_class[c];
-    std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
-      return a.score != b.score ? is_better(a.score, b.score) : a.image < b.image;
-    });
+    const std::vector<Found>& found = by_class[c];
     const double objects = objects_.const_data_ptr<double>()[c];
     for (std::size_t t = 0; t < kThresholds && objects > 0; ++t) {
       std::vector<double> precisions, recalls;

@@ -54,6 +54,21 @@ double average_precision_of(const std::vector<Ranked>& sorted) {
   return sum / above;
 }
 
+/// Recall and precision from each probability on. Source: sklearn.metrics.precision_recall_curve,
+/// the other way round and without its end of recall 0.
+at::Tensor curve_of(const std::vector<Ranked>& sorted) {
+  std::vector<double> points;
+  double above = 0, all = 0;
+  for_each_threshold(sorted, [&](double right, double wrong) {
+    above += right;
+    all += right + wrong;
+    points.insert(points.end(), {above, above / all});
+  });
+  const at::Tensor curve = at::tensor(points, at::kDouble).view({-1, 2});
+  curve.select(1, 0).div_(above);
+  return curve;
+}
+
 enum class RankedBy { roc, precision };
 
 /// Each class against the others, and the mean of the classes, which leaves out those that no image
@@ -91,20 +106,7 @@ class RankingMetric final : public Metric {
     const at::Tensor all = joined();
     double sum = 0, counted = 0;
     for (int64_t k = 0; k < channels_; ++k) {
-      std::vector<Ranked> sorted;
-      bool is_finite = true;
-      const auto values = all.accessor<double, 2>();
-      for (int64_t i = 0; i < values.size(0); ++i) {
-        const double is = values[i][channels_ + k];
-        if (is != 0 && is != 1) {
-          throw DataError("{}: a target of {}, expected 0 or 1", kName, is);
-        }
-        is_finite = is_finite && std::isfinite(values[i][k]);
-        sorted.push_back({values[i][k], is == 1});
-      }
-      if (!is_finite) sorted.clear();  // 0 / 0: NaN
-      std::ranges::sort(
-          sorted, [](const Ranked& a, const Ranked& b) { return a.probability > b.probability; });
+      const std::vector<Ranked> sorted = sorted_of(all, k);
       const double value = kIsRoc ? roc_auc_of(sorted) : average_precision_of(sorted);
       if (channels_ > 1) named[fmt::format("{}_class_{}", kName, k)] = value;
       if (std::isnan(value)) continue;
@@ -114,6 +116,13 @@ class RankingMetric final : public Metric {
     named[kName] = sum / counted;
     return named;
   }
+  std::vector<at::Tensor> precision_recall() const override {
+    std::vector<at::Tensor> curves;
+    const at::Tensor all = joined();
+    for (int64_t k = 0; k < channels_ && !kIsRoc; ++k)
+      curves.push_back(curve_of(sorted_of(all, k)));
+    return curves;
+  }
   std::vector<at::Tensor> sums() override { return {}; }
   void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) override {
     rows_ = {of_all(joined())};
@@ -121,6 +130,24 @@ class RankingMetric final : public Metric {
   void reset() override { rows_.clear(); }
 
  private:
+  /// The images by their probability of a class, the largest first; none where one is not finite.
+  std::vector<Ranked> sorted_of(const at::Tensor& all, int64_t k) const {
+    std::vector<Ranked> sorted;
+    bool is_finite = true;
+    const auto values = all.accessor<double, 2>();
+    for (int64_t i = 0; i < values.size(0); ++i) {
+      const double is = values[i][channels_ + k];
+      if (is != 0 && is != 1) {
+        throw DataError("{}: a target of {}, expected 0 or 1", kName, is);
+      }
+      is_finite = is_finite && std::isfinite(values[i][k]);
+      sorted.push_back({values[i][k], is == 1});
+    }
+    if (!is_finite) sorted.clear();  // 0 / 0: NaN
+    std::ranges::sort(
+        sorted, [](const Ranked& a, const Ranked& b) { return a.probability > b.probability; });
+    return sorted;
+  }
   /// (N,2K): the probabilities and targets of all images.
   at::Tensor joined() const {
     return rows_.empty() ? at::zeros({0, 2 * channels_}, at::kDouble) : at::cat(rows_);

@@ -145,6 +145,7 @@ class ConfusionMatrix final : public MaskMetric {
       : MaskMetric("ConfusionMatrix", {}, /*include_background=*/true),
         normalize_(options.normalize) {}
 
+  at::Tensor confusion() const override { return counted(); }
   std::map<std::string, double> compute() const override {
     std::map<std::string, double> named;
     at::Tensor matrix = counted();
@@ -171,11 +172,18 @@ class ConfusionMatrix final : public MaskMetric {
       const at::Tensor rest = masks.eq(0);
       return at::cat({batch.mask.defined() ? rest * batch.mask : rest, masks}, 1);
     };
-    const at::Tensor predicted = with_background(batch.prediction);
-    std::vector<at::Tensor> rows;
-    for (const at::Tensor& truth : with_background(batch.truth).split(1, 1))
-      rows.push_back(voxels_of(predicted * truth).sum(0));
-    return at::stack(rows);
+    constexpr int64_t kVoxels = 1 << 18;  // at a time, as they take 8 bytes each
+    const auto parts = [&](const at::Tensor& masks) {
+      return with_background(masks).flatten(2).split(kVoxels, 2);
+    };
+    const std::vector<at::Tensor> predicted = parts(batch.prediction), truth = parts(batch.truth);
+    at::Tensor sum;
+    for (std::size_t p = 0; p < truth.size(); ++p) {
+      const at::Tensor both =
+          at::matmul(truth[p].to(at::kDouble), predicted[p].to(at::kDouble).transpose(1, 2)).sum(0);
+      sum = sum.defined() ? sum + both : both;
+    }
+    return sum;
   }
   std::string normalize_;
 };

@@ -149,6 +149,12 @@ class FCOS final : public DetectionModel {
                     double center_sampling_radius) const override {
     return fcos_target(objects, strides_, size, center_sampling_radius);
   }
+  ops::Boxes objects_of(const at::Tensor& target) const override {
+    const at::Tensor places = target.select(1, 0).to(at::kCPU, at::kFloat).t();  // (A,5)
+    const at::Tensor objects =
+        std::get<0>(at::unique_dim(places.index({places.select(1, 0).ge(0)}), 0));  // each once
+    return {objects.slice(1, 1).contiguous(), {}, objects.select(1, 0).to(at::kLong)};
+  }
   at::Tensor loss(const std::vector<at::Tensor>& levels, const at::Tensor& target) const override {
     return fcos_loss(levels, target, strides_).sum();
   }

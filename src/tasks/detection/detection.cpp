@@ -10,6 +10,7 @@
 #include "config/registry.h"
 #include "data/loader/batch.h"
 #include "nn/detection_model.h"
+#include "report/findings.h"
 #include "tasks/annotation_targets.h"
 #include "tasks/detection/objects.h"
 #include "tasks/instances/labels.h"
@@ -151,13 +152,26 @@ class DetectionTask final : public training::Task {
   }
 
   training::Metrics validation_end() override {
-    training::Metrics results{{"loss", losses_.take()}};
-    results.merge(with_class_names(metrics_.compute(), options_.class_names, 0));
+    const training::Metrics results = values();
+    losses_.take();
     const double* counts = counts_.const_data_ptr<double>();
     if (counts[0] > 0 && counts[1] == 0) no_objects_.warn(options_.y_key);
     counts_.zero_();
     metrics_.reset();
     return results;
+  }
+
+  report::Findings findings() override {
+    report::Findings found;
+    found.all.metrics = values();
+    metrics_.show(found);
+    for (std::size_t k = 0; k < found.precision_recall.size(); ++k) {
+      std::string& name = found.precision_recall[k].first;
+      if (found.precision_recall.size() == 1) name = "objects";
+      if (!options_.class_names.empty()) name = options_.class_names[k];
+      name += ", IoU 0.5";
+    }
+    return found;
   }
 
   std::vector<Tensor> sums() override {
@@ -171,39 +185,24 @@ class DetectionTask final : public training::Task {
 
   std::map<std::string, Tensor> preview(const data::Batch& batch) override {
     const at::Tensor image = batch.at(options_.x_key).slice(0, 0, 1);
-    std::map<std::string, Tensor> images{{"input", image[0]}};
-    const auto draw = [&](const char* name, const ops::Boxes& boxes) {
-      at::Tensor outlines =
-          at::zeros_like(image[0].slice(0, 0, 1), at::TensorOptions(at::kCPU).dtype(at::kFloat));
-      const at::Tensor corners = boxes.corners.round().to(at::kLong);
-      const int64_t dims = boxes.dims();
-      for (int64_t i = 0; i < boxes.count(); ++i) {
-        at::Tensor box = outlines;
-        for (int64_t axis = 1; axis <= dims; ++axis) {
-          const int64_t column = dims - axis, length = outlines.size(axis);  // X comes first
-          const auto end = [&](int64_t k, int64_t least, int64_t most) {
-            return std::clamp(corners[i][k].item<int64_t>(), least, most);
-          };
-          const int64_t first = end(column, 0, length - 1);
-          box = box.slice(axis, first, end(dims + column, first + 1, length));
-        }
-        const double value = boxes.scores.defined() ? boxes.scores[i].item<double>() : 1;
-        for (int64_t axis = 1; axis <= dims; ++axis) {
-          box.select(axis, 0).fill_(value);
-          box.select(axis, -1).fill_(value);
-        }
-      }
-      images[name] = outlines;
-    };
-    // Training batches have the targets of the levels in place of the labels: no target is drawn
-    // there.
-    if (batch.at(options_.y_key).sizes().slice(2) == image.sizes().slice(2))
-      draw("target", truth_of(batch).front());
-    draw("prediction", nn::find_boxes(*model_, image, boxes()).front());
+    std::map<std::string, Tensor> images = preview_input(batch);
+    images["prediction"] = outlines_of(nn::find_boxes(*model_, image, boxes()).front(), image[0]);
     return images;
+  }
+  /// Training batches have the targets of the levels in place of the labels, where there are any.
+  std::map<std::string, Tensor> preview_input(const data::Batch& batch) override {
+    const at::Tensor image = batch.at(options_.x_key)[0], target = batch.at(options_.y_key)[0];
+    const bool is_of_levels = target.sizes().slice(1) != image.sizes().slice(1);
+    const ops::Boxes objects = is_of_levels ? model_->objects_of(target) : truth_of(batch).front();
+    return {{"input", image}, {"target", outlines_of(objects, image)}};
   }
 
  private:
+  training::Metrics values() const {
+    training::Metrics all{{"loss", losses_.mean()}};
+    all.merge(with_class_names(metrics_.compute(), options_.class_names, 0));
+    return all;
+  }
   static config::Node metrics_or_usual(const config::Node& given) {
     if (!given.is_null() && !given.map.empty()) return given;
     return config::parse_yaml("map: {_target_: MeanAveragePrecision}", "DetectionTask");
@@ -216,6 +215,30 @@ class DetectionTask final : public training::Task {
           labels[i], options_.class_key ? batch.at(*options_.class_key)[i] : at::Tensor()));
     }
     return truth;
+  }
+  /// The edges of boxes in an image (C,[D,]H,W), of the value of their scores.
+  static at::Tensor outlines_of(const ops::Boxes& boxes, const at::Tensor& image) {
+    at::Tensor outlines =
+        at::zeros_like(image.slice(0, 0, 1), at::TensorOptions(at::kCPU).dtype(at::kFloat));
+    const at::Tensor corners = boxes.corners.round().to(at::kLong);
+    const int64_t dims = boxes.dims();
+    for (int64_t i = 0; i < boxes.count(); ++i) {
+      at::Tensor box = outlines;
+      for (int64_t axis = 1; axis <= dims; ++axis) {
+        const int64_t column = dims - axis, length = outlines.size(axis);  // X comes first
+        const auto end = [&](int64_t k, int64_t least, int64_t most) {
+          return std::clamp(corners[i][k].item<int64_t>(), least, most);
+        };
+        const int64_t first = end(column, 0, length - 1);
+        box = box.slice(axis, first, end(dims + column, first + 1, length));
+      }
+      const double value = boxes.scores.defined() ? boxes.scores[i].item<double>() : 1;
+      for (int64_t axis = 1; axis <= dims; ++axis) {
+        box.select(axis, 0).fill_(value);
+        box.select(axis, -1).fill_(value);
+      }
+    }
+    return outlines;
   }
   nn::BoxOptions boxes() const {
     return {options_.score_thresh,

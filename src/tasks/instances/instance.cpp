@@ -123,8 +123,9 @@ class InstanceHead final : public Head {
                                             const data::Batch& batch) const override {
     const at::Tensor target = batch.at(y_key_)[0];
     const int64_t object = targets_.method == "flows" ? -1 : 0;  // of a batch of the training
-    return {{"target", target.select(0, target.size(0) == 1 ? 0 : object).unsqueeze(0)},
-            {"prediction", labels_of(output.slice(0, 0, 1))[0].to(at::kFloat)}};
+    const at::Tensor shown = target.select(0, target.size(0) == 1 ? 0 : object).unsqueeze(0);
+    if (!output.defined()) return {{"target", shown}};
+    return {{"target", shown}, {"prediction", labels_of(output.slice(0, 0, 1))[0].to(at::kFloat)}};
   }
 
  protected:

@@ -130,6 +130,17 @@ metrics::Compared ImageTarget::compared(const at::Tensor& result,
   return {found, truth};
 }
 
+std::string ImageTarget::text_of(const at::Tensor& result) const {
+  if (kind == Kind::classes) return name_of(result.argmax().item<int64_t>());
+  std::vector<std::string> parts;
+  for (int64_t k = 0; k < result.numel(); ++k) {
+    const double value = result[k].item<double>();
+    if (kind == Kind::values) parts.push_back(fmt::format("{:.4g}", value));
+    if (kind == Kind::labels && value > 0.5) parts.push_back(name_of(k));
+  }
+  return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
 void expect_images(const std::string& model, const config::Node& task) {
   const std::string_view target = target_of(task);
   if (target != kClassOfImage && target != kValuesOfImage) return;

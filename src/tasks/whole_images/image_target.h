@@ -28,6 +28,8 @@ struct ImageTarget {
   void check() const;
   /// "benign" of class 0; without names its number.
   std::string name_of(int64_t number) const;
+  /// "benign"; of labels those that an image has; of values the numbers. `result`: (K) in form().
+  std::string text_of(const at::Tensor& result) const;
   /// The target of a sample: the number of its class, else K numbers. Throws: DataError that names
   /// its file for a cell that is missing or means nothing.
   std::vector<double> of(const data::Sample& sample) const;

@@ -8,6 +8,7 @@
 #include "data/loader/batch.h"
 #include "data/sample/sample.h"
 #include "nn/classifier.h"
+#include "report/findings.h"
 #include "tasks/annotation_targets.h"
 
 namespace cytra::tasks {
@@ -23,7 +24,11 @@ HeadOptions without_metrics(HeadOptions options) {
 WholeImageHead::WholeImageHead(const HeadOptions& options, ImageTarget target)
     : Head(without_metrics(options), {}, target.count),
       target_(std::move(target)),
-      metrics_(options.metrics, target_.inputs(), target_.count) {}
+      metrics_(options.metrics, target_.inputs(), target_.count),
+      results_(at::zeros({2, target_.count}, at::TensorOptions(at::kDouble))),
+      images_(at::zeros({1}, at::TensorOptions(at::kDouble))) {
+  if (target_.kind == ImageTarget::Kind::classes) metrics_.count_confusions(target_.count);
+}
 
 void WholeImageHead::fit(int64_t /*spatial_dims*/, int64_t channels) {
   if (channels == target_.count) return;
@@ -49,18 +54,56 @@ std::string WholeImageHead::text() const {
 void WholeImageHead::update(const at::Tensor& output, const data::Batch& batch) {
   Head::update(output, batch);  // the loss
   metrics_.update([&](metrics::Metric::Input input) { return compared(output, batch, input); });
+  const metrics::Compared made = compared(output, batch, metrics::Metric::Input::values);
+  const auto summed = [](const at::Tensor& values) {
+    return values.flatten(1).sum(0, false, at::kDouble);
+  };
+  const at::Tensor both = at::stack({summed(made.prediction), summed(made.truth)});
+  results_ = results_.to(both.device()) + both;
+  images_ += output.size(0);
+}
+
+training::Metrics WholeImageHead::values() const {
+  training::Metrics all = Head::values();
+  all.merge(with_class_names(metrics_.compute(), target_.names, 0));
+  return all;
 }
 
 training::Metrics WholeImageHead::compute() {
-  training::Metrics all = Head::compute();
-  all.merge(with_class_names(metrics_.compute(), target_.names, 0));
+  const training::Metrics all = Head::compute();
   metrics_.reset();
+  results_ = at::zeros_like(results_);
+  images_ = at::zeros_like(images_);
   return all;
+}
+
+report::Findings WholeImageHead::findings() const {
+  report::Findings found = Head::findings();
+  metrics_.show(found);
+  for (std::size_t k = 0; k < found.classes.size(); ++k)
+    found.classes[k] = target_.name_of(static_cast<int64_t>(k));
+  for (std::size_t k = 0; k < found.precision_recall.size(); ++k)
+    found.precision_recall[k].first = target_.name_of(static_cast<int64_t>(k));
+  if (target_.kind == ImageTarget::Kind::classes && found.precision_recall.size() == 2)
+    found.precision_recall.erase(found.precision_recall.begin());  // mirrors the other
+  if (images_.item<double>() == 1) {
+    found.all.predicted = target_.text_of(results_[0]);
+    found.all.truth = target_.text_of(results_[1]);
+  }
+  return found;
+}
+
+std::string WholeImageHead::caption(const at::Tensor& output, const data::Batch& batch) const {
+  const at::Tensor truth = target_.one_hot(batch.at(y_key_).slice(0, 0, 1));
+  const std::string is = target_.text_of(truth.flatten());
+  if (!output.defined()) return is;
+  return is + ", predicted " + target_.text_of(decoder_->decode(output, target_.form()).flatten());
 }
 
 std::vector<at::Tensor> WholeImageHead::sums() {
   std::vector<at::Tensor> all = Head::sums();
   for (const at::Tensor& sum : metrics_.sums()) all.push_back(sum);
+  all.insert(all.end(), {results_, images_});
   return all;
 }
 

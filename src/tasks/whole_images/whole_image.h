@@ -24,6 +24,9 @@ class WholeImageHead : public Head {
   std::string text() const override;
   void update(const at::Tensor& output, const data::Batch& batch) override;
   training::Metrics compute() override;
+  report::Findings findings() const override;
+  /// Task::caption(), by the output for a batch's first sample; undefined: the target alone.
+  std::string caption(const at::Tensor& output, const data::Batch& batch) const;
   std::vector<at::Tensor> sums() override;
   /// Joins what the metrics keep of single images: as Task::gather().
   void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all);
@@ -33,6 +36,7 @@ class WholeImageHead : public Head {
   }
 
  protected:
+  training::Metrics values() const override;
   const ImageTarget& image_target() const { return target_; }
   /// (N,C,[1,]1,1)
   at::Tensor target(const at::Tensor& output, const data::Batch& batch) const override;
@@ -43,6 +47,9 @@ class WholeImageHead : public Head {
  private:
   ImageTarget target_;
   MetricSet metrics_;
+  /// The results and targets of all images added up, (2,K), and their number: of one image alone
+  /// they are its own.
+  at::Tensor results_, images_;
 };
 
 /// Throws: ConfigError for options of a head that are for voxels.
@@ -77,6 +84,10 @@ class WholeImageTask final : public ImageTask {
   }
   std::map<std::string, at::Tensor> preview(const data::Batch& batch) override {
     return {{"input", batch.at(x_key())[0]}};
+  }
+  std::string caption(const data::Batch& batch, bool is_predicted) override {
+    const at::Tensor image = batch.at(x_key()).slice(0, 0, 1);
+    return head_->caption(is_predicted ? model()(image) : at::Tensor(), batch);
   }
 
  private:

@@ -20,18 +20,28 @@
 namespace cytra::training {
 namespace {
 
+/// The k-th sample alone.
+data::Batch row_of(const data::Batch& batch, std::size_t k) {
+  data::Batch row;
+  for (const auto& [key, rows] : batch.tensors)
+    row.tensors[key] = rows.narrow(0, static_cast<int64_t>(k), 1);
+  row.ids = {batch.ids[k]};
+  return row;
+}
+
 class ImageSaver final : public Callback {
  public:
   struct Options {
     std::string save_dir;
     std::vector<std::string> stages{"val"};
     int64_t save_every_n_epochs = 1, num_images = 4;
-    bool save_input = true;
+    bool save_input = true, train_batches = true;
     void visit(auto& v) {
       v("save_dir", save_dir, "folder that holds the folders <stage>_images", config::required);
       v("save_every_n_epochs",
         save_every_n_epochs,
-        "epochs between two savings; the first validation of a run and the last are always saved",
+        "epochs between two savings; the first validation of a run and the last are always saved, "
+        "and until then those after twice the steps of the saving before",
         1,
         1e9);
       v("stages",
@@ -40,6 +50,10 @@ class ImageSaver final : public Callback {
         "nothing");
       v("num_images", num_images, "images of a validation: the first ones", 1, 1e6);
       v("save_input", save_input, "show the input too");
+      v("train_batches",
+        train_batches,
+        "show the first num_images samples that are trained, with their targets, as the network "
+        "sees them");
     }
     void check() const {
       const std::vector<std::string> known{"train", "val", "test", "predict"};
@@ -60,8 +74,14 @@ class ImageSaver final : public Callback {
   void on_fit_start(Context& context) override {
     saved_at_ = context.state.epoch;
     is_first_ = true;
+    samples_ = options_.train_batches ? 0 : options_.num_images;
   }
   void on_batch_start(Context& context) override {
+    const data::Batch& batch = *context.batch;
+    for (std::size_t k = 0; k < batch.ids.size() && samples_ < options_.num_images; ++k) {
+      const data::Batch sample = row_of(batch, k);
+      save(context, "train_batches", sample, context.task.preview_input(sample), samples_++);
+    }
     const TrainState& state = context.state;
     if (!of_train_ || state.batch != 0 || (state.epoch + 1) % options_.save_every_n_epochs != 0)
       return;
@@ -69,21 +89,25 @@ class ImageSaver final : public Callback {
     const nn::KeepForwardState untouched(model);
     model.eval();
     const at::NoGradGuard no_grad;
-    save(context, "train", state.epoch + 1, 0);
+    save(context, "train_images", batch, context.task.preview(batch), 0);
   }
   void on_validation_start(Context& context) override {
     const TrainState& state = context.state;
-    const bool is_end = context.total_steps >= 0 && state.step >= context.total_steps;
+    const bool is_end =
+        context.is_last || (context.total_steps >= 0 && state.step >= context.total_steps);
     const int64_t every = options_.save_every_n_epochs;
     const bool is_first = is_first_ && state.step > 0;  // the sanity check comes before
-    is_due_ = of_val_ && (is_first || is_end || state.epoch / every > saved_at_ / every);
+    const bool is_early = state.epoch < every && state.step >= 2 * saved_step_;
+    is_due_ =
+        of_val_ && (is_first || is_early || is_end || state.epoch / every > saved_at_ / every);
     is_first_ = is_first_ && !is_first;
     images_ = 0;
   }
   void on_validation_batch(Context& context) override {
     if (!is_due_ || images_ == options_.num_images) return;
-    save(context, "val", context.state.epoch, images_++);
+    save(context, "val_images", *context.batch, context.task.preview(*context.batch), images_++);
     saved_at_ = context.state.epoch;
+    saved_step_ = context.state.step;
   }
 
  private:
@@ -92,17 +116,23 @@ class ImageSaver final : public Callback {
     return std::ranges::find(stages, stage) != stages.end();
   }
   /// Saves a picture; one that can't be written does not end the training.
-  void save(Context& context, const char* stage, int64_t epoch, int64_t number) {
-    std::map<std::string, at::Tensor> preview = context.task.preview(*context.batch);
+  void save(Context& context,
+            const std::string& folder,
+            const data::Batch& batch,
+            std::map<std::string, at::Tensor> preview,
+            int64_t number) {
+    const bool is_validation = folder == "val_images";
+    const int64_t epoch = context.state.epoch + (is_validation ? 0 : 1);
     if (!options_.save_input) preview.erase("input");
     if (preview.empty()) return warn("this task shows no images");
     const io::Image panel = report::draw_panel(preview);
-    const std::string folder = fmt::format("{}_images", stage);
     const std::string label = fmt::format("{}/{}", folder, number);
-    const std::vector<std::string>& ids = context.batch->ids;
-    const std::string caption = fmt::format("{}{}, epoch {}",
+    const std::vector<std::string>& ids = batch.ids;
+    const std::string word = context.task.caption(batch, folder != "train_batches");
+    const std::string caption = fmt::format("{}{}{}, epoch {}",
                                             ids.empty() ? "" : ids.front() + ": ",
                                             fmt::join(report::panel_parts(preview), " | "),
+                                            word.empty() ? "" : ", " + word,
                                             epoch);
     for (const auto& logger : context.loggers) {
       logger->log_caption(label, caption);
@@ -121,7 +151,8 @@ class ImageSaver final : public Callback {
   }
   Options options_;
   bool of_train_, of_val_, is_due_ = false, is_first_ = true, is_warned_ = false;
-  int64_t saved_at_ = 0, images_ = 0;
+  int64_t saved_at_ = 0, saved_step_ = 0;  // the newest saved validation's epoch and step
+  int64_t images_ = 0, samples_ = 0;       // shown in this validation, and of batches
 };
 CYTRA_REGISTER(Callback, ImageSaver, "ImageSaver");
 

@@ -39,6 +39,8 @@ class HtmlReport final : public Logger {
                         info.config.get<std::string>("run_name", "run")},
                        " / ");
     page_.environment = info.environment;
+    page_.monitor = info.config.get<std::string>("best.monitor", "val/loss");
+    page_.is_higher_better = info.config.get<std::string>("best.mode", "min") == "max";
     page_.first_step = page_.step = timed_ = info.step;
     stopwatch_ = written_ = {};
   }
@@ -62,6 +64,9 @@ class HtmlReport final : public Logger {
   void log_image(const std::string& name, const io::Image& image, int64_t step) override {
     if (page_.images.size() < kMostImages || page_.images.count(name) != 0)
       page_.images[name] = {io::encode_png(image), step};
+  }
+  void log_findings(const report::Findings& findings, int64_t) override {
+    page_.findings = findings;
   }
   void log_text(const std::string& name, const std::string& text, int64_t) override {
     page_.texts[name] = text;

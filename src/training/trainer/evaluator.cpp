@@ -10,8 +10,10 @@
 #include "data/loader/device_feed.h"
 #include "nn/model.h"
 #include "perf/scopes.h"
+#include "report/findings.h"
 #include "training/processes/processes.h"
 #include "training/swapped_in.h"
+#include "training/trainer/each_image.h"
 #include "training/trainer/step.h"
 #include "training/trainer/stop_condition.h"
 #include "training/trainer_options.h"
@@ -53,16 +55,21 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
     const Autocast autocast(precision_, device_.type());
     if (hooks.before_first_batch) hooks.before_first_batch();
     feed.start_epoch(0);
+    std::optional<EachImage> each;
+    if (hooks.findings != nullptr && EachImage::tells(task_)) each.emplace(task_);
     for (int64_t done = 0; done < batches && !stop_.is_interrupted(); ++done) {
       if (hooks.is_over && hooks.is_over()) break;
       std::optional<data::Batch> batch = feed.next();
       if (!batch) break;
       cast(*batch, precision_.parameters);
       task_.validation_step(*batch);
+      if (each) each->take(*batch);
       if (hooks.after_batch) hooks.after_batch(*batch, done + 1);
     }
+    if (each) each->give_back();
     processes_.sum(task_.sums());
     task_.gather([this](const Tensor& rows) { return processes_.gather(rows); });
+    if (each) *hooks.findings = each->findings();
     stop_.agree();  // whether all have seen all of their images
   }
   Metrics metrics;

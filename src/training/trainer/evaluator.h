@@ -15,6 +15,10 @@ struct Batch;
 class DeviceFeed;
 }  // namespace cytra::data
 
+namespace cytra::report {
+struct Findings;
+}
+
 namespace cytra::training {
 
 struct Callback;
@@ -45,6 +49,7 @@ class Evaluator {
     std::function<void(const data::Batch& batch, int64_t done)> after_batch;
     std::function<void()> before_first_batch;  // with the weights in their place
     std::function<bool()> is_over;             // asked before each batch: breaks off
+    report::Findings* findings = nullptr;      // gets what a report shows
   };
   /// The metrics of the first `batches` of the set, over all processes, named "<stage>/...". After
   /// a signal, or once it is over, of those until then.

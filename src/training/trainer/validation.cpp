@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "nn/weights.h"
+#include "report/findings.h"
 #include "training/scheduler.h"
 #include "training/trainer/feeds.h"
 #include "training/trainer/training.h"
@@ -44,8 +45,10 @@ bool Training::leaves_validation() const {
 
 void Training::validate(Feeds& feeds) {
   take_outcome();
+  context_.is_last = stop_.is_met(state_);
   bool is_left = false;
   const Stopwatch stopwatch;
+  report::Findings findings;
   const Evaluator::Hooks hooks{[&](const data::Batch& batch, int64_t done) {
                                  log_.show_validation(done, feeds.valid_batches);
                                  keep_for_validation(stopwatch, done, feeds.valid_batches);
@@ -53,12 +56,14 @@ void Training::validate(Feeds& feeds) {
                                      "on_validation_batch", &Callback::on_validation_batch, &batch);
                                },
                                [&] { call("on_validation_start", &Callback::on_validation_start); },
-                               [&] { return is_left = leaves_validation(); }};
+                               [&] { return is_left = leaves_validation(); },
+                               loggers_.empty() ? nullptr : &findings};
   const Metrics metrics = evaluator_.evaluate(
       feeds.valid, feeds.valid_batches, "val", Evaluator::Weights::swapped_in, hooks);
   if (is_left || stop_.signal() != 0) return;  // of some of the images only
   state_.validated_at = state_.step;
   log_.log_validation(metrics, plan_.total_steps);
+  for (const auto& logger : loggers_) logger->log_findings(findings, state_.step);
   scheduler_.on_metrics(state_.metrics);
   call("on_validation_end", &Callback::on_validation_end);
   carry_out();

@@ -58,6 +58,28 @@ TEST(ClassMetrics, EqualTheirPeers) {
   }
 }
 
+TEST(ClassMetrics, CurvesAndConfusionsEqualTheirPeers) {
+  const test::Golden golden("class_metrics");
+  int drawn = 0;
+  for (const test::GoldenCase& entry : golden.cases(38)) {
+    if (!entry.has("curve")) continue;
+    SCOPED_TRACE(entry.name);
+    ++drawn;
+    const int64_t images = entry.tensor("truth").size(0);
+    const Compared all = images_of(entry, 0, images);
+    const auto ranks = class_metric(entry),
+               confusions = make<Metric>("{_target_: ConfusionMatrix}");
+    ranks->update(all);
+    const auto classes = at::arange(all.truth.size(1)).view({1, -1, 1, 1});
+    confusions->update({all.prediction.argmax(1, true).eq(classes), all.truth.ne(0)});
+    EXPECT_TRUE(at::equal(confusions->confusion(), entry.tensor("confusion")));
+    const std::vector<at::Tensor> curves = ranks->precision_recall();
+    ASSERT_EQ(static_cast<int64_t>(curves.size()), all.truth.size(1));
+    EXPECT_TRUE(at::allclose(curves.back(), entry.tensor("curve"), 0, 1e-12));
+  }
+  EXPECT_EQ(drawn, 3);
+}
+
 /// Of three processes one gets no image; the others' sums and rows come together.
 TEST(ClassMetrics, AreThoseOfUnevenBatchesAndProcesses) {
   const test::Golden golden("class_metrics");

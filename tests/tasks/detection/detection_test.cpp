@@ -11,6 +11,7 @@
 #include "io/annotations/annotations.h"
 #include "io/annotations/paint.h"
 #include "nn/detection_model.h"
+#include "report/findings.h"
 #include "tasks/detection/objects.h"
 #include "tests/support/message_of.h"
 #include "training/task.h"
@@ -119,7 +120,15 @@ TEST(DetectionTask, LearnsToFindObjects) {
   const auto preview = task->preview(whole);
   EXPECT_EQ(preview.at("target").sum().item<float>(), 2 * (12 + 10) - 4 + 2 * (9 + 14) - 4);
   EXPECT_GT(preview.at("prediction").max().item<float>(), 0.3);
+  const at::Tensor target = task->preview_input(batch).at("target");
+  EXPECT_TRUE(at::equal(target, preview.at("target"))) << "of the levels of a training batch";
+  const report::Findings found = task->findings();
+  const auto& [name, curve] = found.precision_recall.at(0);
+  EXPECT_EQ(name, "objects, IoU 0.5");
+  EXPECT_EQ(curve.at(0), std::pair(0.5, 1.0)) << "the best is one of two objects";
+  EXPECT_EQ(curve.at(1), std::pair(1.0, 1.0));
   const auto results = task->validation_end();
+  EXPECT_EQ(found.all.metrics, results);
   EXPECT_GT(results.at("map_50"), 0.99);
   EXPECT_TRUE(std::isfinite(results.at("loss")));
   EXPECT_TRUE(std::isnan(task->validation_end().at("map")));  // begins afresh
