@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -16,16 +18,15 @@ std::string cell(const std::string& text) {
   return "<td>" + escaped_html(text) + "</td>";
 }
 
-/// The order of the worst first; what is not finite comes last.
-bool is_worse(double a, double b, bool is_higher_better) {
-  if (!std::isfinite(a) || !std::isfinite(b)) return std::isfinite(a) && !std::isfinite(b);
-  return is_higher_better ? a < b : a > b;
-}
-
 }  // namespace
 
 std::string confusion_html(const Findings& findings) {
   if (findings.confusion.empty()) return "";
+  const auto text_of = [](double count) {  // in three digits, where it is large
+    const double unit = count < 1e5 ? 1 : std::pow(10, std::floor(std::log10(count)) - 2);
+    return count < 1e5 ? fmt::format("{:.0f}", count)
+                       : short_number(std::round(count / unit) * unit);
+  };
   std::string html = "<tr><th>true \\ predicted</th>";
   for (const std::string& name : findings.classes) html += "<th>" + escaped_html(name) + "</th>";
   html += "<th>recall</th></tr>\n";
@@ -34,11 +35,9 @@ std::string confusion_html(const Findings& findings) {
     double all = 0;
     for (const double count : row) all += count;
     html += "<tr><th>" + escaped_html(findings.classes.at(t)) + "</th>";
-    for (const double count : row) {
-      html += fmt::format("<td style=\"--share:{:.0f}%\">{}</td>",
-                          all > 0 ? 65 * count / all : 0,  // the text stays readable
-
-                          short_number(count));
+    for (const double count : row) {  // on at most 65 %, which text can be read on
+      html += fmt::format(
+          "<td style=\"--share:{:.0f}%\">{}</td>", all > 0 ? 65 * count / all : 0, text_of(count));
     }
     html += cell(all > 0 ? fmt::format("{:.3f}", row[t] / all) : "-") + "</tr>\n";
   }
@@ -89,24 +88,22 @@ std::string images_html(const Findings& findings,
     is_higher_better = false;
     if (std::ranges::none_of(findings.images, has_value)) return "";
   }
-  std::vector<const Findings::Image*> worst;
-  bool has_numbers = false;
-  for (const Findings::Image& image : findings.images) {
-    worst.push_back(&image);
-    has_numbers = has_numbers || !image.predicted.empty();
-  }
-  std::ranges::stable_sort(worst, [&](const auto* a, const auto* b) {
-    return is_worse(value_of(*a), value_of(*b), is_higher_better);
-  });
+  const auto badness = [&](const Findings::Image& image) {
+    if (!has_value(image)) return -std::numeric_limits<double>::infinity();
+    return is_higher_better ? -value_of(image) : value_of(image);
+  };
+  std::vector<Findings::Image> worst = findings.images;
+  std::ranges::stable_sort(worst, std::greater(), badness);
+  worst.resize(std::min(worst.size(), kMostRows));
+  const bool has_numbers = !worst.front().predicted.empty();
   std::string html = "<tr><th>image, the worst first</th><th>" + escaped_html(metric) + "</th>" +
                      (has_numbers ? "<th>true</th><th>predicted</th>" : "") + "</tr>\n";
-  for (std::size_t i = 0; i < std::min(worst.size(), kMostRows); ++i) {
-    const Findings::Image& image = *worst[i];
+  for (const Findings::Image& image : worst) {
     const auto place = places.find(image.name);
     std::string name = escaped_html(image.name);
     if (place != places.end())
       name = fmt::format("<a href=\"#{}\">{}</a>", escaped_html(place->second), name);
-    html += "<tr><td>" + name + "</td>" +
+    html += "<tr><th>" + name + "</th>" +
             cell(has_value(image) ? fmt::format("{:.4g}", value_of(image)) : "-") +
             (has_numbers ? cell(image.truth) + cell(image.predicted) : "") + "</tr>\n";
   }

@@ -14,22 +14,6 @@
 namespace cytra::report {
 namespace {
 
-/// Whether a name comes before another: dice_2 before dice_10.
-bool comes_before(const std::string& a, const std::string& b) {
-  std::size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (is_digit(a[i]) && is_digit(b[j])) {
-      const std::size_t end_a = std::min(a.find_first_not_of("0123456789", i), a.size()),
-                        end_b = std::min(b.find_first_not_of("0123456789", j), b.size());
-      if (end_a - i != end_b - j) return end_a - i < end_b - j;
-    }
-    if (a[i] != b[j]) return a[i] < b[j];
-    ++i;
-    ++j;
-  }
-  return a.size() - i < b.size() - j;
-}
-
 std::string base64(const std::string& bytes) {
   constexpr const char* kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -101,6 +85,21 @@ std::string row(const std::string& label, const std::string& text) {
 
 }  // namespace
 
+bool NaturalOrder::operator()(const std::string& a, const std::string& b) const {
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::size_t end_a = std::min(a.find_first_not_of("0123456789", i), a.size()),
+                        end_b = std::min(b.find_first_not_of("0123456789", j), b.size());
+      if (end_a - i != end_b - j) return end_a - i < end_b - j;
+    }
+    if (a[i] != b[j]) return a[i] < b[j];
+    ++i;
+    ++j;
+  }
+  return a.size() - i < b.size() - j;
+}
+
 std::string RunPage::html(const std::map<std::string, double>& results) const {
   const auto outcome = texts.find("outcome");
   const std::string ended = outcome == texts.end() ? "ended" : outcome->second;
@@ -145,7 +144,6 @@ std::string RunPage::plots() const {
   }
   std::string html;
   for (auto& [key, lines] : topics) {
-    std::ranges::sort(lines, comes_before, &Lines::value_type::first);
     const std::string svg =
         plot_svg(lines, static_cast<double>(first_step), static_cast<double>(step));
     if (svg.empty()) continue;

@@ -11,6 +11,11 @@
 
 namespace cytra::report {
 
+/// Orders dice_2 before dice_10.
+struct NaturalOrder {
+  bool operator()(const std::string& a, const std::string& b) const;
+};
+
 /// A training, as it has gone so far.
 struct RunPage {
   struct Picture {
@@ -19,7 +24,7 @@ struct RunPage {
   };
   std::string title, config;
   std::vector<std::pair<std::string, std::string>> environment;
-  std::map<std::string, Curve> curves;
+  std::map<std::string, Curve, NaturalOrder> curves;
   std::map<std::string, Picture> images;
   std::map<std::string, std::string> texts, captions;
   std::vector<std::string> classes, legend;  // as metrics have them; as they are

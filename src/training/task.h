@@ -16,9 +16,6 @@ struct Transform;
 namespace cytra::nn {
 struct Model;
 }
-namespace cytra::report {
-struct Findings;  // report/findings.h
-}
 
 namespace cytra::training {
 

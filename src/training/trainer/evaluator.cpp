@@ -13,12 +13,92 @@
 #include "report/findings.h"
 #include "training/processes/processes.h"
 #include "training/swapped_in.h"
-#include "training/trainer/each_image.h"
 #include "training/trainer/step.h"
 #include "training/trainer/stop_condition.h"
 #include "training/trainer_options.h"
 
 namespace cytra::training {
+namespace {
+
+/// What a task finds in each image of a validation, without a second measurement: all that it
+/// counts is taken from it after each image, and given back at the end.
+class EachImage {
+ public:
+  explicit EachImage(Task& task) : task_(task) {}
+  /// Called after validation_step(); waits for no device. Only batches of one image are told.
+  void take(const data::Batch& batch);
+  /// The task has counted all images, as if nothing had been taken.
+  void give_back() { put(all_); }
+  /// The findings of all images that the task has counted, and of each of this process's first
+  /// thousand.
+  report::Findings findings();
+
+ private:
+  struct Counted {
+    std::string image;
+    std::vector<Tensor> sums;
+    std::vector<std::vector<Tensor>> lists;
+  };
+  Counted taken();
+  void put(const Counted& counted);
+
+  Task& task_;
+  Counted all_;
+  std::vector<Counted> images_;
+};
+
+EachImage::Counted EachImage::taken() {
+  Counted counted;
+  for (const Tensor& sum : task_.sums()) {
+    counted.sums.push_back(sum.clone());
+    sum.zero_();
+  }
+  task_.gather([&](const Tensor& rows) {
+    counted.lists.push_back({rows.clone()});
+    return rows.slice(0, 0, 0);
+  });
+  return counted;
+}
+
+void EachImage::put(const Counted& counted) {
+  const std::vector<Tensor> sums = task_.sums();
+  for (std::size_t s = 0; s < counted.sums.size(); ++s) sums[s].copy_(counted.sums[s]);
+  std::size_t list = 0;
+  task_.gather([&](const Tensor& rows) {
+    return counted.lists.empty() ? rows : at::cat(counted.lists[list++]);
+  });
+}
+
+void EachImage::take(const data::Batch& batch) {
+  constexpr std::size_t kMostImages = 1000;
+  constexpr int64_t kMostNumbers = 4096;  // more have confusions of many classes
+  Counted one = taken();
+  int64_t numbers = 0;
+  for (const Tensor& sum : one.sums) numbers += sum.numel();
+  if (all_.sums.empty() && all_.lists.empty()) {
+    all_.lists.resize(one.lists.size());
+    for (const Tensor& sum : one.sums) all_.sums.push_back(at::zeros_like(sum));
+  }
+  for (std::size_t s = 0; s < one.sums.size(); ++s) all_.sums[s].add_(one.sums[s]);
+  for (std::size_t l = 0; l < one.lists.size(); ++l) all_.lists[l].push_back(one.lists[l].front());
+  if (batch.ids.size() != 1 || images_.size() == kMostImages || numbers > kMostNumbers) return;
+  one.image = batch.ids.front();
+  images_.push_back(std::move(one));
+}
+
+report::Findings EachImage::findings() {
+  report::Findings found = task_.findings();
+  const Counted total = taken();
+  for (const Counted& one : images_) {
+    put(one);
+    found.images.push_back(task_.findings().all);
+    found.images.back().name = one.image;
+  }
+  put(total);
+  return found;
+}
+
+}  // namespace
 
 Evaluator::Evaluator(const TrainerOptions& options,
                      Task& task,
@@ -56,7 +136,7 @@ Metrics Evaluator::evaluate(data::DeviceFeed& feed,
     if (hooks.before_first_batch) hooks.before_first_batch();
     feed.start_epoch(0);
     std::optional<EachImage> each;
-    if (hooks.findings != nullptr && EachImage::tells(task_)) each.emplace(task_);
+    if (hooks.findings != nullptr && !task_.findings().all.metrics.empty()) each.emplace(task_);
     for (int64_t done = 0; done < batches && !stop_.is_interrupted(); ++done) {
       if (hooks.is_over && hooks.is_over()) break;
       std::optional<data::Batch> batch = feed.next();

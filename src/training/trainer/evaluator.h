@@ -15,10 +15,6 @@ struct Batch;
 class DeviceFeed;
 }  // namespace cytra::data
 
-namespace cytra::report {
-struct Findings;
-}
-
 namespace cytra::training {
 
 struct Callback;
