@@ -51,7 +51,7 @@ std::string ChartAxis::text(double mark) const {
   if (std::abs(mark) < step * 1e-6) return "0";
   double unit = 1;
   std::string ending;
-  if (largest >= 1e9 || largest < 2e-3) {
+  if (largest >= 1e9 || largest < 5e-4) {
     const double exponent = std::floor(std::log10(largest));
     unit = std::pow(10, exponent);
     ending = fmt::format("e{:.0f}", exponent);

@@ -138,7 +138,7 @@ TEST(ChartAxis, LabelsTellMarksApartInFewDigits) {
   using Texts = std::set<std::string>;
   EXPECT_EQ(labels(0, 0), (Texts{"0", "0.2", "0.4", "0.6", "0.8", "1.0"})) << "no 1e-12";
   EXPECT_EQ(labels(0.0009999, 0.001),
-            (Texts{"0.90e-3", "0.95e-3", "1.00e-3", "1.05e-3", "1.10e-3"}));
+            (Texts{"0.00090", "0.00095", "0.00100", "0.00105", "0.00110"}));
   EXPECT_EQ(labels(0, 6e-5).count("2e-5"), 1U);
   EXPECT_EQ(labels(0.97, 0.98).count("0.974"), 1U);
   EXPECT_EQ(labels(12'000, 12'100).count("12.04k"), 1U);
