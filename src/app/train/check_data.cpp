@@ -29,6 +29,7 @@ struct Summary {
   std::vector<std::string> dtypes;
   std::array<double, 3> spacing_um{};  // of the most images
   double min = 0, max = 0, mean = 0;
+  double low = 0, high = 0;  // the percentiles 0.5 and 99.5
 };
 
 Summary summarize(const data::KeyFacts& facts) {
@@ -72,6 +73,9 @@ Summary summarize(const data::KeyFacts& facts) {
     summary.spacing_um = spacing;
   }
   summary.other_spacing = all - most;
+  // A bin's value may lie beyond the extremes.
+  summary.low = std::clamp(facts.histogram.percentile(0.005), summary.min, summary.max);
+  summary.high = std::clamp(facts.histogram.percentile(0.995), summary.min, summary.max);
   return summary;
 }
 
@@ -109,9 +113,9 @@ std::string key_text(const char* split, const std::string& key, const data::KeyF
   line("values",
        fmt::format("min {:g}, 0.5 % {:g}, mean {:.6g}, 99.5 % {:g}, max {:g}",
                    summary.min,
-                   facts.histogram.percentile(0.005),
+                   summary.low,
                    summary.mean,
-                   facts.histogram.percentile(0.995),
+                   summary.high,
                    summary.max));
   const std::vector<data::ClassFacts> classes = facts.classes();
   double voxels = 0;
@@ -147,9 +151,9 @@ Node key_node(const data::KeyFacts& facts) {
   node.set("spacing_um", Node::make_list(summary.spacing_um));
   node.set("other_spacing", count(summary.other_spacing));
   node.set("min", Node::make_real(summary.min));
-  node.set("percentile_00_5", Node::make_real(facts.histogram.percentile(0.005)));
+  node.set("percentile_00_5", Node::make_real(summary.low));
   node.set("mean", Node::make_real(summary.mean));
-  node.set("percentile_99_5", Node::make_real(facts.histogram.percentile(0.995)));
+  node.set("percentile_99_5", Node::make_real(summary.high));
   node.set("max", Node::make_real(summary.max));
   Node& classes = node.set("classes", Node::make_list());
   for (const data::ClassFacts& one : facts.classes()) {
