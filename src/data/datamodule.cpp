@@ -85,6 +85,7 @@ std::vector<Sample> items_of(const DataModule& module, Split split) {
   std::vector<Sample> samples = module.items(split);
   for (Sample& sample : samples) {
     sample.on_mismatch = mismatch_of(module.loader().on_mismatch);
+    sample.fill_nan = module.loader().fill_nan;
     for (auto& [key, source] : sample.sources)
       source.selection.axes = module.loader().axes.value_or("");
   }
@@ -164,7 +165,8 @@ std::string table_of(const std::string& folder, Split split) {
 bool is_there(const std::string& path) {
   std::error_code error;  // also a path of 5,000 letters, or a loop of links
   const fs::file_status status = fs::status(io::file_of(path), error);
-  return fs::is_regular_file(status) || fs::is_directory(status);
+  return fs::is_regular_file(status) || fs::is_directory(status) ||
+         (io::is_mask_folder(path) && !io::mask_files(path).empty());
 }
 
 std::vector<Sample> read_manifest(const std::string& path,

@@ -17,6 +17,7 @@
 #include "io/module.h"
 #include "io/pixels/format.h"
 #include "io/tiff/layout.h"
+#include "io/zarr/ome_zarr.h"
 
 namespace cytra::io {
 namespace fs = std::filesystem;
@@ -161,6 +162,14 @@ bool is_one_image(const std::string& folder) {
     if (scenes == 1 || info.shape[1] * info.timepoints > 1) return true;
   }
   return false;
+}
+
+std::vector<std::string> plate_images(const std::string& folder) {
+  if (!is_zarr("", folder)) return {};
+  ZarrStore store(folder);
+  const ZarrNode group = find_zarr_node(store, "");
+  const bool is_plate = group.attributes.is_object() && group.attributes.contains("plate");
+  return is_plate ? find_ome_scenes(store, group) : std::vector<std::string>();
 }
 
 std::string whole_of(const std::string& path, bool looks) {

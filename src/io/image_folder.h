@@ -20,6 +20,10 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
 /// files is a separate plane (X-rays). Throws: as open_image().
 bool is_one_image(const std::string& folder);
 
+/// The folders of a plate's images below it, well by well: "A/1/0"; empty for others. Throws: as
+/// open_image().
+std::vector<std::string> plate_images(const std::string& folder);
+
 /// The number of images up to which every TIFF is opened to see whether it is a part of a set; in
 /// larger folders only those named .ome.tif are.
 constexpr std::size_t kLookedInto = 2000;

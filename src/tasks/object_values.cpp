@@ -13,25 +13,26 @@ namespace {
 using config::Kind;
 using config::Node;
 
-constexpr const char* kNumbering = "ComponentLabelsd";
-
 bool loads(const Node& transform, const std::string& key) {
   const std::vector<std::string> keys = data::loaded_keys(transform);
   return std::ranges::find(keys, key) != keys.end();
 }
 
-bool numbers(const Node& transform, const std::string& key) {
-  if (config::own_name(transform.get<std::string>("_target_", "")) != kNumbering) return false;
+bool numbers(const Node& transform, const std::string& target, const std::string& key) {
+  if (config::own_name(transform.get<std::string>("_target_", "")) != target) return false;
   const Node& keys = transform.at("keys");
   return keys.kind == Kind::string
              ? keys.string == key
              : std::ranges::any_of(keys.list, [&](const Node& one) { return one.string == key; });
 }
 
-/// Adds the numbering for a task, or for one of its heads.
-bool number_objects_of(Node& data, const Node& task) {
-  const Node* values = task.find_direct("object_values");
-  if (values == nullptr || values->kind != Kind::list || values->list.empty()) return false;
+/// Adds the transform that an option of a task, or of one of its heads, stands for.
+bool add_numbering(
+    Node& data, const Node& task, const char* option, const char* target, const char* argument) {
+  const Node* values = task.find_direct(option);
+  if (values == nullptr || values->is_null() ||
+      (values->kind == Kind::list && values->list.empty()))
+    return false;
   const std::string key = task.get<std::string>("y_key", "seg");
   bool is_loaded = false, is_changed = false;
   for (const char* split : {"train", "valid", "test", "predict"}) {
@@ -42,20 +43,29 @@ bool number_objects_of(Node& data, const Node& task) {
         std::find_if(begin, end, [&](const Node& transform) { return loads(transform, key); });
     if (loader == end) continue;
     is_loaded = true;
-    if (std::any_of(begin, end, [&](const Node& transform) { return numbers(transform, key); }))
+    if (std::any_of(begin, end, [&](const Node& one) { return numbers(one, target, key); }))
       continue;
     Node numbering = Node::make_map();
-    numbering.set("_target_", Node::make_string(kNumbering));
+    numbering.set("_target_", Node::make_string(target));
     numbering.set("keys", Node::make_string(key));
-    numbering.set("values", *values);
+    numbering.set(argument, *values);
     list->list.insert(loader + 1, std::move(numbering));
     is_changed = true;
   }
   if (!is_loaded) {
-    throw ConfigError("task.object_values: no LoadImaged in data.transforms loads '" + key +
-                      "'; put ComponentLabelsd where your own transforms load it");
+    throw ConfigError(
+        "task.{}: no LoadImaged in data.transforms loads '{}'; put {} where your own "
+        "transforms load it",
+        option,
+        key,
+        target);
   }
   return is_changed;
+}
+
+bool number_objects_of(Node& data, const Node& task) {
+  const bool is_mask = add_numbering(data, task, "object_values", "ComponentLabelsd", "values");
+  return add_numbering(data, task, "background", "ObjectNumbersd", "background") || is_mask;
 }
 
 }  // namespace

@@ -264,6 +264,8 @@ class Inference {
       std::vector<std::string> words = {"experiment=" + experiment_of(guess.experiments[0])};
       if (words[0] == "experiment=detection/cells" || words[0] == "experiment=im2im/labelfree")
         words.push_back("target_col=" + config::override_text(Node::make_string(key)));
+      if (words[0] == "experiment=im2im/instance")
+        words.insert(words.end(), guess.objects.begin(), guess.objects.end());
       take(words, guess.why + seen);
     }
     const std::vector<std::string>& classes = is_detection() ? guess.box_classes : guess.classes;

@@ -62,7 +62,8 @@ class FolderDatamodule final : public DataModule, public Parted {
         regex,
         "names must begin like this, or, with a slash in it, paths below the folder; images with "
         "the "
-        "same groups (...) are a sample. This and the next: one for all columns, or one for each");
+        "same groups (...) are a sample; several targets of one are masks of its objects. This and "
+        "the next: one for all columns, or one for each");
       v("startswith", startswith, "names must start with this text");
       v("endswith", endswith, "names must end with this text, extension included");
       v("contains", contains, "names must contain this text");
@@ -251,34 +252,42 @@ class FolderDatamodule final : public DataModule, public Parted {
   struct PartnerKinds {
     bool are_drawn = false;   // annotations are among them
     bool has_others = false;  // than .txt
+    bool are_masks = false;   // one file for each object
   };
   static PartnerKinds kinds_of(const std::vector<File>& images,
                                const std::multimap<std::string, std::string>& by_name) {
     PartnerKinds kinds;
     for (const File& image : images) {
       const auto [begin, end] = by_name.equal_range(image.name);
+      std::set<std::string> patterns;
       for (auto one = begin; one != end; ++one) {
         if (one->second == image.path) continue;
+        patterns.insert(io::mask_pattern(one->second));
         kinds.are_drawn = kinds.are_drawn || io::is_annotation_path(one->second);
         kinds.has_others = kinds.has_others || !one->second.ends_with(".txt");
       }
+      if (patterns.size() == 1 && *patterns.begin() != "" && std::distance(begin, end) > 1)
+        kinds.are_masks = !kinds.are_drawn;
     }
     return kinds;
   }
 
   /// The partner of an image. Where there are several, the annotations are taken, as people save
-  /// them beside the image, which is no partner of itself (`is_drawn`: others have annotations).
+  /// them beside the image, which is no partner of itself where others have annotations.
   static std::string partner_of(const File& image,
                                 const std::multimap<std::string, std::string>& by_name,
-                                bool is_drawn) {
+                                const PartnerKinds& kinds) {
     const auto [begin, end] = by_name.equal_range(image.name);
+    std::set<std::string> patterns;
     std::vector<std::string> paths, drawn;
     for (auto one = begin; one != end; ++one) {
       std::error_code ignored;
-      if (is_drawn && fs::equivalent(one->second, image.path, ignored)) continue;
+      patterns.insert(io::mask_pattern(one->second));
+      if (kinds.are_drawn && fs::equivalent(one->second, image.path, ignored)) continue;
       if (io::is_annotation_path(one->second)) drawn.push_back(one->second);
       paths.push_back(one->second);
     }
+    if (kinds.are_masks && patterns.size() == 1) return *patterns.begin();
     if (paths.size() > 1 && drawn.size() == 1) return drawn[0];
     if (paths.size() > 1) {
       throw DataError("{}: several images are named '{}': {}, {}, expected one",
@@ -328,8 +337,7 @@ class FolderDatamodule final : public DataModule, public Parted {
       const PartnerKinds kinds = kinds_of(files, by_name);
       std::size_t empty = 0;
       for (std::size_t i = 0; i < files.size(); ++i) {
-        std::string partner =
-            shared.empty() ? partner_of(files[i], by_name, kinds.are_drawn) : shared;
+        std::string partner = shared.empty() ? partner_of(files[i], by_name, kinds) : shared;
         if (partner.empty() && kinds.are_drawn && !kinds.has_others) {  // YOLO
           partner = (folder / (files[i].name + ".txt")).string();
           ++empty;

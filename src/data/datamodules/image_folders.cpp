@@ -20,28 +20,48 @@ struct StarFolder {
   std::size_t left_out = 0;
 };
 
-/// The folders that have files, by the name that `*` stands for.
+using Places = std::vector<std::pair<std::string, fs::path>>;
+
+/// The folders that a place with stars means, by the names that the stars stand for: "A/1/0".
+Places places_of(const fs::path& place) {
+  Places places{{"", ""}};
+  for (const fs::path& part : place) {
+    Places next;
+    for (const auto& [name, path] : places) {
+      if (part != kStar) next.emplace_back(name, path / part);
+      if (part != kStar) continue;
+      std::error_code ignored;
+      for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
+        const std::string own = entry.path().filename().string();
+        if (!io::is_hidden(own) && entry.is_directory(ignored))
+          next.emplace_back(name.empty() ? own : name + "/" + own, entry.path());
+      }
+    }
+    places = std::move(next);
+  }
+  return places;
+}
+
+/// The folders that have files, by the name that the stars stand for.
 std::map<std::string, StarFolder> star_folders(const fs::path& place,
                                                bool is_recursive,
                                                const TakesFile& takes) {
-  const fs::path above = above_star(place);
-  const fs::path below = place.lexically_relative(above / kStar);
+  const bool may_be_images = place.filename() != kStar || std::ranges::count(place, kStar) > 1;
   std::map<std::string, StarFolder> folders;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(above, ignored)) {
-    const std::string own = entry.path().filename().string();
-    const fs::path folder = below == "." ? entry.path() : (entry.path() / below).lexically_normal();
-    if (io::is_hidden(own) || !fs::is_directory(folder, ignored)) continue;
+  for (const auto& [own, path] : places_of(place)) {
+    const fs::path folder = path.lexically_normal();
+    if (!fs::is_directory(folder, ignored)) continue;
     StarFolder found{folder, {}};
-    if (below != "." && io::is_image_path(folder.string())) {  // labels in an OME-Zarr
+    if (may_be_images && io::is_image_path(folder.string())) {  // wells, or labels in images
       found.files.push_back({folder.string(), own});
       folders.emplace(stem_of(own), std::move(found));
       continue;
     }
-    for (const std::string& path : io::list_images(folder.string(), is_recursive)) {
-      std::string name = fs::path(path).lexically_relative(folder).generic_string();
+    for (const std::string& file : io::list_images(folder.string(), is_recursive)) {
+      std::string name = fs::path(file).lexically_relative(folder).generic_string();
       if (takes(name))
-        found.files.push_back({path, name});
+        found.files.push_back({file, name});
       else
         ++found.left_out;
     }

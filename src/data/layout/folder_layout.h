@@ -43,7 +43,7 @@ std::vector<std::string> stems_of(const std::vector<std::string>& names);
 std::optional<Layout> layout_by_folders(const Base& base, const DataNeeds& needs);
 /// Folders with the word of a part in their names: train_images, train_masks, or train, trainannot.
 std::optional<Layout> layout_by_named_parts(const Base& base, const DataNeeds& needs);
-/// The Cell Tracking Challenge's sequences, or BIDS.
-std::optional<Layout> layout_by_publisher(const Base& base);
+/// OME-Zarr's plates, the Cell Tracking Challenge's sequences, or BIDS.
+std::optional<Layout> layout_by_publisher(const Base& base, const DataNeeds& needs);
 
 }  // namespace cytra::data

@@ -40,9 +40,7 @@ std::optional<Layout> of_typed_folders(const fs::path& path, const DataNeeds& ne
 
 /// The layout of the folder itself, or of its train/.
 std::optional<Layout> of_base(const Base& base, const DataNeeds& needs) {
-  if (needs.has_target && !needs.prefers_annotations) {
-    if (auto layout = layout_by_publisher(base)) return layout;
-  }
+  if (auto layout = layout_by_publisher(base, needs)) return layout;
   if (auto layout = layout_by_named_parts(base, needs)) return layout;
   if (auto layout = layout_by_folders(base, needs)) return layout;
   for (const std::string& name :

@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -54,9 +55,11 @@ bool parts_words(char letter) {
   return letter == '_' || letter == '-' || letter == '.' || letter == ' ';
 }
 
-/// The text before and after the part of a name that pairs it.
+/// The text before and after the part of a name that pairs it, and what is between that and the
+/// number of one of several masks of an image.
 struct Affixes {
   std::string before, behind;
+  std::optional<std::string> numbered = {};
 };
 
 /// The beginnings and ends of names, split between words; the empty ones come first. `share`: the
@@ -111,8 +114,23 @@ std::string regex_of(const std::string& affix) {
          escaped_for_regex({end, affix.end()});
 }
 
+std::string regex_behind(const Affixes& affixes) {
+  const std::string behind = regex_of(affixes.behind);
+  return affixes.numbered ? behind + escaped_for_regex(*affixes.numbered) + R"(\d+\.)" : behind;
+}
+
 std::string regex_of(const Affixes& affixes) {
-  return regex_of(affixes.before) + "(.*)" + regex_of(affixes.behind);
+  return regex_of(affixes.before) + (affixes.numbered ? "(.*?)" : "(.*)") + regex_behind(affixes);
+}
+
+/// A name without the number at its end and what parts it, which goes into `parted`.
+std::string without_number(std::string name, std::string& parted) {
+  const auto is_part = [](char letter) { return !is_digit(letter); };
+  const auto end = std::find_if(name.rbegin(), name.rend(), is_part);
+  const auto word = std::find_if_not(end, name.rend(), parts_words);
+  parted.assign(word.base(), end.base());
+  name.erase(word.base(), name.end());
+  return name;
 }
 
 /// Finds affixes by which each image has its own target, or half of them have and all targets are
@@ -146,6 +164,24 @@ bool pair_names(const std::vector<std::string>& images,
   return false;
 }
 
+/// Pairs names, or those of several numbered masks for an image.
+bool pair_any_names(const std::vector<std::string>& images,
+                    const std::vector<std::string>& targets,
+                    Affixes& of_image,
+                    Affixes& of_target) {
+  if (pair_names(images, targets, of_image, of_target)) return true;
+  std::set<std::string> bare, parted;
+  for (const std::string& name : targets) {
+    std::string part;
+    bare.insert(without_number(name, part));
+    parted.insert(is_digit(name.back()) ? part : "/");
+  }
+  if (bare.size() == targets.size() || parted.size() != 1 || parted.count("/") > 0) return false;
+  if (!pair_names(images, {bare.begin(), bare.end()}, of_image, of_target)) return false;
+  of_target.numbered = *parted.begin();
+  return true;
+}
+
 bool is_target_word(std::string word) {
   while (!word.empty() && is_digit(word.back())) word.pop_back();
   word = in_small_letters(word);
@@ -177,7 +213,11 @@ bool is_target_name(const std::string& name) {
   const auto begin = std::ranges::find_if(name, parts_words);
   const auto end = std::find_if(name.rbegin(), name.rend(), parts_words);
   if (begin == name.end()) return false;
-  return is_target_word({name.begin(), begin}) || is_target_word({end.base(), name.end()});
+  if (is_target_word({name.begin(), begin}) || is_target_word({end.base(), name.end()}))
+    return true;
+  std::string parted;
+  const std::string bare = without_number(name, parted);
+  return bare != name && is_target_name(bare);
 }
 
 }  // namespace
@@ -293,7 +333,7 @@ std::vector<std::string> regex_of_image_folders(const std::vector<ImageFolder>& 
 std::vector<std::string> regex_of_folders(const std::vector<std::string>& images,
                                           const std::vector<std::string>& targets) {
   Affixes image, target;
-  if (!pair_names(images, targets, image, target)) return {};
+  if (!pair_any_names(images, targets, image, target)) return {};
   if (regex_of(image) == "(.*)" && regex_of(target) == "(.*)") return {};
   return {regex_of(image), regex_of(target)};
 }
@@ -302,10 +342,11 @@ std::vector<std::string> regex_of_one_folder(const std::vector<std::string>& nam
   std::vector<std::string> images, targets;
   for (const std::string& name : names) (is_target_name(name) ? targets : images).push_back(name);
   Affixes image, target;
-  if (!pair_names(images, targets, image, target)) return {};
+  if (!pair_any_names(images, targets, image, target)) return {};
   std::string of_image = regex_of(image);
   if (of_image == "(.*)") {  // takes the targets, too
     of_image = target.behind.empty() ? "(?!" + escaped_for_regex(target.before) + ")(.*)"
+               : target.numbered     ? "(?!.*" + regex_behind(target) + ")(.*)"
                                      : "(?!.*" + escaped_for_regex(target.behind) + "\\.)(.*)";
   }
   return {of_image, regex_of(target)};

@@ -11,6 +11,7 @@
 #include "data/layout/folder_hint.h"
 #include "data/layout/folder_layout.h"
 #include "data/layout/layout_names.h"
+#include "io/image_folder.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -87,10 +88,47 @@ std::optional<Layout> of_bids(const Base& base) {
                      join(choices, ", or "));
 }
 
+/// The first image of a plate of OME-Zarr; "" for others.
+fs::path first_of_plate(const fs::path& folder) {
+  try {
+    const std::vector<std::string> images = io::plate_images(folder.string());
+    return images.empty() ? fs::path() : folder / images[0];
+  } catch (const Error&) {  // reported when it is read
+    return {};
+  }
+}
+
+/// Plates of OME-Zarr, with labels in their images: plate.zarr/A/1/0/labels/cells.
+std::optional<Layout> of_plates(const Base& base, const DataNeeds& needs) {
+  const std::vector<std::string> inside = look_into(base.place, ".").images;
+  std::string stars = joined(base.prefix, "*/*/*");
+  fs::path first = first_of_plate(base.place);
+  if (first.empty() && !inside.empty()) {
+    first = first_of_plate(base.place / inside[0]);
+    stars = joined(base.prefix, (inside.size() == 1 ? inside[0] : "*") + "/*/*/*");
+  }
+  if (first.empty()) return {};
+  const auto layout = [&](std::vector<std::string> folders) {
+    return Layout{"folder", {{"data.folders", std::move(folders)}}, "the wells of OME-Zarr plates"};
+  };
+  if (!needs.has_target) return layout({stars});
+  const std::vector<std::string> labels = look_into(first / "labels", "").images;
+  std::vector<std::string> choices;
+  for (const std::string& name : labels)
+    choices.push_back("data=folder " + folders_word({stars, stars + "/labels/" + name}));
+  if (labels.empty()) return {};
+  if (labels.size() == 1) return layout({stars, stars + "/labels/" + labels[0]});
+  throw SeveralMeant("data.path: {}: its images have several labels; type {}",
+                     base.place.string(),
+                     join(choices, ", or "));
+}
+
 }  // namespace
 
-std::optional<Layout> layout_by_publisher(const Base& base) {
-  std::optional<Layout> layout = of_tracking(base);
+std::optional<Layout> layout_by_publisher(const Base& base, const DataNeeds& needs) {
+  std::optional<Layout> layout = of_plates(base, needs);
+  if (layout || !needs.has_target || needs.prefers_annotations) return layout;
+  layout = of_tracking(base);
   return layout ? layout : of_bids(base);
 }
 

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/own_files.h"
 #include "base/strings.h"
+#include "io/annotations/annotations.h"
 #include "io/compression/zstd.h"
 #include "io/fingerprint.h"
 #include "io/reader.h"
@@ -142,6 +143,8 @@ std::string content_stamp(const std::string& path) {
   };
   add(path);
   for (const std::string& other : io::other_files_of(path)) add(other);
+  if (path.find('*') != std::string::npos && io::is_mask_folder(path))
+    for (const std::string& mask : io::mask_files(path)) add(mask);
   if (fs::is_directory(path, ignored)) {
     for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) add(entry.path());
   }

@@ -36,6 +36,7 @@ struct LoaderOptions {
   double timeout = 0, timeout_warning = 30;
   double ram_cache_gb = 2, disk_cache_gb = 50;
   std::optional<std::string> cache_dir, axes;
+  std::optional<double> fill_nan;
   std::string cache_compression = "none";
   SplitTransforms transforms;
   void visit(auto& v) {
@@ -76,6 +77,10 @@ struct LoaderOptions {
       "a target whose file says that it does not lie on its image (other voxels, another place): "
       "an error, resampled to the nearest voxel, or taken as it is where the sizes are equal",
       kMismatches);
+    v("fill_nan",
+      fill_nan,
+      "put in place of values that are NaN or infinite, as MONAI's SignalFillEmptyd; null: an "
+      "error");
     v("timeout", timeout, "seconds to wait for a batch before it is an error; 0: no limit", 0, 1e6);
     v("timeout_warning",
       timeout_warning,

@@ -103,6 +103,7 @@ std::string Pipeline::make_key(std::size_t index) const {
   if (!is_shared_ || item.sources.empty()) return fmt::format("{}/{}", prefix_, index);
   std::string text = fmt::format(
       "{}\n{} {} {}", prefix_, item.image, static_cast<int>(item.on_mismatch), item.channels);
+  if (item.fill_nan) text += fmt::format(" {}", *item.fill_nan);
   for (const auto& [name, cell] : item.columns) text += "\n" + name + "=" + cell;
   for (const auto& [key, source] : item.sources) {
     const io::Selection& chosen = source.selection;

@@ -67,12 +67,18 @@ void check_finite(const at::Tensor& tensor, const std::string& path) {
   const auto bad = at::isfinite(tensor).logical_not().sum().item<int64_t>();
   if (bad == 0) return;
   throw DataError(path + ": " + std::to_string(bad) + " of " + std::to_string(tensor.numel()) +
-                  " values are NaN or infinite; expected finite intensities");
+                  " values are NaN or infinite; expected finite intensities; data.fill_nan=0 puts "
+                  "0 in their place");
+}
+
+void make_finite(at::Tensor& image, std::optional<double> fill, const std::string& path) {
+  if (!fill) return check_finite(image, path);
+  if (image.scalar_type() == at::kFloat) image.nan_to_num_(*fill, *fill, *fill);
 }
 
 at::Tensor read_tensor(const ImageRequest& image) {
   at::Tensor tensor = to_tensor(image.reader->read(image.region), image.spatial_dims, image.path);
-  check_finite(tensor, image.path);
+  make_finite(tensor, image.fill_nan, image.path);
   return tensor;
 }
 

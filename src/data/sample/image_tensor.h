@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include <ATen/core/Tensor.h>
 
 #include "io/image.h"
@@ -17,6 +19,8 @@ void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path)
 struct ImageRequest;
 at::Tensor read_tensor(const ImageRequest& image);
 void check_finite(const at::Tensor& image, const std::string& path);
+/// Puts `fill` in place of values that are NaN or infinite. Without it, throws: DataError.
+void make_finite(at::Tensor& image, std::optional<double> fill, const std::string& path);
 /// Makes an image of (C,Y,X) or (C,Z,Y,X) values of any type, converted to `dtype`, the type on
 /// disk.
 io::Image to_image(const at::Tensor& tensor, io::Dtype dtype, const io::Geometry& geometry);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct ImageRequest {
   io::Region region;  // every size set
   int64_t spatial_dims = 2;
   std::string path;
+  std::optional<double> fill_nan = {};
 };
 
 /// The treatment of an image that is not on the grid of the sample's image: data.on_mismatch.
@@ -51,7 +53,8 @@ struct Sample {
   /// The channels that a model takes of `image`; 0: not known. Of one, colours that are grey are
   /// it.
   int64_t channels = 0;
-  std::string id;  // names the sample in messages: the first path
+  std::optional<double> fill_nan;  // in place of values that are NaN or infinite; none: an error
+  std::string id;                  // names the sample in messages: the first path
   /// Other data about the sample: cells of a manifest that are no images.
   std::map<std::string, std::string> columns = {};
   double weight = 1;  // how often it is drawn by a weighted sampler; >= 0

@@ -77,7 +77,9 @@ class TargetCheck {
       for (int64_t k = 1; k < meaning_.num_classes; ++k) others.insert(static_cast<double>(k));
     }
     others.erase(background);
-    if (meaning_.kind == Kind::objects || (meaning_.kind == Kind::masks && others.size() > 1))
+    if (meaning_.kind == Kind::objects)
+      return fmt::format("{}={:g}", option("background"), background);
+    if (meaning_.kind == Kind::masks && others.size() > 1)
       return background_by_map(meaning_.key, background);
     std::vector<double> values{background};
     values.insert(values.end(), others.begin(), others.end());
@@ -128,8 +130,11 @@ class TargetCheck {
         }))
       return false;  // grey: one channel
     if (meaning_.kind == Kind::objects) {
-      say(fmt::format("colours ({}), expected one channel of object numbers",
-                      fmt::join(names, ", ")));
+      say(fmt::format(
+          "colours ({}), expected one channel of object numbers; {}=0 takes a colour for "
+          "each object, black for none",
+          fmt::join(names, ", "),
+          option("background")));
       return true;
     }
     if (!meaning_.has_colours) {

@@ -11,6 +11,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/escape.h"
+#include "base/strings.h"
 #include "config/overrides/overrides.h"
 #include "data/sample/annotations.h"
 #include "data/sample/image_tensor.h"
@@ -56,13 +58,14 @@ Values values_of(const std::vector<Sample>& items, const std::string& key, std::
     try {
       const at::Tensor target = without_equal_channels(
           to_tensor(io::read_image(source.path, source.selection), 3, source.path));
-      const TargetFacts facts = look_at_target(target, at::zeros({1}), true);
+      TargetFacts facts = look_at_target(target, at::zeros({1}), true);
       voxels += target.numel();
       ++all.images;
-      all.is_whole = all.is_whole && facts.is_whole;
-      all.are_many = all.are_many || facts.counts.empty();
       all.is_colour = all.is_colour || facts.channels > 1;
       for (const auto& [colour, count] : facts.colours) all.colours.insert(colour);
+      if (!facts.colours.empty()) facts = look_at_target(as_numbers(target), at::zeros({1}), true);
+      all.is_whole = all.is_whole && facts.is_whole;
+      all.are_many = all.are_many || facts.counts.empty();
       all.at_ends += facts.at_ends;
       all.alike += facts.alike;
       all.regions += static_cast<double>(facts.regions);
@@ -120,17 +123,21 @@ TargetGuess of_values(const Values& all) {
       values.size() <= 8 ? fmt::format("{}", fmt::join(values, ", "))
                          : fmt::format("{} values up to {:g}", values.size(), values.back());
   guess.why = "the targets' values are " + listed;
+  const bool is_below = values.front() == -1 && all.images_with.count(0) == 0;  // the background
   if (values.size() <= 2) {
     guess.experiments = {kSegmentation};
+    if (is_below)
+      guess.classes = {fmt::format("target_values=[-1,{:g}]", values.back()), "ignore_index=0"};
     return guess;
   }
   const std::optional<bool> objects = are_objects(all, values);
+  if (is_below) guess.objects = {"task.background=-1"};
   if (objects.value_or(true)) guess.experiments.emplace_back(kInstances);
   if (objects.value_or(false)) {
     guess.why += ", a region each";
     return guess;
   }
-  if (values.front() != 0 && objects) return guess;
+  if (values.front() != 0 && !is_below && objects) return guess;
   std::vector<double> classes = values;
   const bool has_ignored = classes.back() == 255 &&
                            classes[classes.size() - 2] == static_cast<double>(classes.size() - 2);
@@ -151,6 +158,37 @@ TargetGuess of_values(const Values& all) {
   return guess;
 }
 
+/// A guess by colours alone: an object each, or classes in the colours' order, with black as the
+/// background, else white. Empty where there is neither.
+TargetGuess of_colours_alone(const Values& all) {
+  TargetGuess guess;
+  guess.looked_at = all.images;
+  std::vector<std::string> colours(all.colours.begin(), all.colours.end());
+  const bool is_black = colours.front() == "#000000";
+  if (colours.size() < 2 || (!is_black && colours.back() != "#ffffff")) return guess;
+  if (!is_black) std::ranges::rotate(colours, colours.end() - 1);
+  std::vector<double> values;
+  for (const auto& [value, count] : all.images_with) values.push_back(value);
+  const std::optional<bool> objects = are_objects(all, values);
+  guess.objects = {is_black ? "task.background=0" : "task.background=16777215"};
+  const std::string paints =
+      "task.colours=" + config::override_text(config::Node::make_list(colours));
+  if (colours.size() > 2) guess.classes.push_back(fmt::format("num_classes={}", colours.size()));
+  guess.classes.push_back(paints);
+  const bool are_few = colours.size() <= kFewTargetValues;
+  guess.why = fmt::format("the targets' colours are {}", are_few ? join(colours, ", ") : "many");
+  if (objects.value_or(true)) guess.experiments.emplace_back(kInstances);
+  if (!objects.value_or(false) && are_few) guess.experiments.emplace_back(kSegmentation);
+  if (guess.experiments.size() > 1) {
+    guess.experiments = {fmt::format("{} {}", kInstances, guess.objects[0]),
+                         fmt::format("{} {}{}",
+                                     kSegmentation,
+                                     colours.size() > 2 ? guess.classes[0] + " " : "",
+                                     shell_quote(paints))};
+  }
+  return guess;
+}
+
 /// A guess by colours that a table beside the targets, or in a folder above, names. Empty where it
 /// does not have them all.
 TargetGuess of_colours(const Values& all, const std::string& target) {
@@ -163,7 +201,7 @@ TargetGuess of_colours(const Values& all, const std::string& target) {
     folder = folder.parent_path();
     table = io::find_colour_table(folder.string());
   }
-  if (!table) return guess;
+  if (!table) return of_colours_alone(all);
   std::vector<std::string> colours, names;
   std::set<std::string> rest = all.colours;
   for (const io::ColourTable::Class& one : table->classes) {

@@ -28,6 +28,7 @@ struct TargetGuess {
   /// unknown.
   std::vector<std::string> classes;
   std::vector<std::string> box_classes;  // the classes of a detection, by annotations
+  std::vector<std::string> objects;      // how objects are numbered: {"task.background=-1"}
   std::string why;
   std::size_t looked_at = 0;
 };

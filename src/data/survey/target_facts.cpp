@@ -141,6 +141,15 @@ at::Tensor without_equal_channels(const at::Tensor& image) {
   return first;
 }
 
+at::Tensor as_numbers(const at::Tensor& target) {
+  const at::Tensor grey = without_equal_channels(target);
+  if (grey.size(0) != 3 && grey.size(0) != 4) return grey;
+  const at::Tensor rgb = grey.slice(0, 0, 3).to(at::kFloat);
+  const at::Tensor wrong = rgb.ne(rgb.round()).logical_or(rgb.lt(0)).logical_or(rgb.gt(255));
+  if (wrong.any().item<bool>()) return grey;
+  return (rgb[0] * 65536 + rgb[1] * 256 + rgb[2]).to(at::kInt).unsqueeze(0);
+}
+
 TargetFacts look_at_target(const at::Tensor& target, const at::Tensor& image, bool is_label) {
   TargetFacts facts;
   facts.channels = target.size(0);

@@ -28,6 +28,10 @@ constexpr std::size_t kFewTargetValues = 16;  // the most values of labels that 
 /// constant alpha channel is removed. Other images are not changed. Shape: (C,[D,]H,W).
 at::Tensor without_equal_channels(const at::Tensor& image);
 
+/// Makes one channel of a target with a colour for each object: R * 65536 + G * 256 + B, for 3 or 4
+/// channels of whole numbers up to 255; without_equal_channels() of others.
+at::Tensor as_numbers(const at::Tensor& target);
+
 /// Collects facts about a target. Shape: target (C,[D,]H,W), image (C,[D,]H,W) of any size, both
 /// of any real type. `is_label`: regions are counted. Large images are converted to float32 some
 /// rows at a time.

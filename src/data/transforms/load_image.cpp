@@ -192,7 +192,7 @@ class LoadImaged final : public Transform {
         const ImageRequest& image = open(sample, key, source->second);
         sample.geometries[key] = image.reader->info().geometry;
       } else if (source != sample.sources.end()) {
-        sample.tensors[key] = load(source->second, sample.geometries[key], takes_grey(sample, key));
+        sample.tensors[key] = load(sample, key);
       } else if (!options_.allow_missing_keys) {
         throw_missing(sample, key);
       }
@@ -262,7 +262,8 @@ class LoadImaged final : public Transform {
     const auto& shape = reader->info().shape;
     const int64_t dims = dims_of(shape[1], source.path);
     sample.tensors.erase(key);
-    return sample.unread[key] = {reader, io::within({}, shape, source.path), dims, source.path};
+    return sample.unread[key] = {
+               reader, io::within({}, shape, source.path), dims, source.path, sample.fill_nan};
   }
 
   /// The dimensions of an image of so many planes.
@@ -284,16 +285,19 @@ class LoadImaged final : public Transform {
     return selection;
   }
 
-  at::Tensor load(const Source& source, io::Geometry& geometry, bool takes_grey) const {
+  at::Tensor load(Sample& sample, const std::string& key) const {
+    const Source& source = sample.sources.at(key);
+    io::Geometry& geometry = sample.geometries[key];
+    const bool is_grey = takes_grey(sample, key);
     io::Selection selection = selection_of(source);
     std::vector<at::Tensor> parts;
     const auto read = [&](const std::string& path) {
       io::Image image = io::read_image(path, selection);
-      if (takes_grey) io::make_grey(image, path);
+      if (is_grey) io::make_grey(image, path);
       const int64_t dims = dims_of(image.shape[1], path);
       const io::Geometry own = image.geometry;
       at::Tensor tensor = to_tensor(std::move(image), dims, path);
-      check_finite(tensor, path);
+      make_finite(tensor, sample.fill_nan, path);
       if (parts.empty()) {
         geometry = own;
       } else {

@@ -183,6 +183,38 @@ void fill_as_coco(const std::string& path, Annotation& object, const AnnotatedIm
   if (object.masks.empty()) object.parts.push_back({rectangle(object.box)});
 }
 
+/// The names in a folder, sorted; the last folder is kept until it changes, as each image of it
+/// asks.
+std::vector<std::string> names_in(const fs::path& folder, const std::string& begin) {
+  static std::mutex mutex;
+  static fs::path last;
+  static fs::file_time_type time;
+  static std::vector<std::string> names;
+  const std::lock_guard lock(mutex);
+  std::error_code error;
+  const fs::file_time_type now = fs::last_write_time(folder, error);
+  if (last != folder || time != now) {
+    names.clear();
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+      names.push_back(entry.path().filename().string());
+    std::ranges::sort(names);
+    last = folder;
+    time = now;
+  }
+  std::vector<std::string> found;
+  for (auto one = std::ranges::lower_bound(names, begin);
+       one != names.end() && one->starts_with(begin);
+       ++one)
+    found.push_back(*one);
+  return found;
+}
+
+/// Whether a path is a pattern of mask files.
+bool is_mask_pattern(const std::string& path) {
+  std::error_code ignored;
+  return path.find('*', path.rfind('/') + 1) != std::string::npos && !fs::exists(path, ignored);
+}
+
 }  // namespace
 
 bool is_annotation_path(const std::string& path) {
@@ -194,7 +226,34 @@ bool is_annotation_path(const std::string& path) {
 
 bool is_mask_folder(const std::string& path) {
   std::error_code error;
-  return std::filesystem::is_directory(path, error) && !is_image_path(path);
+  if (std::filesystem::is_directory(path, error)) return !is_image_path(path);
+  return is_mask_pattern(path);
+}
+
+std::string mask_pattern(std::string path) {
+  const std::size_t name = path.rfind('/') + 1, dot = path.find_last_of('.');
+  std::size_t end = std::min(dot, path.size());
+  while (end > name && !is_digit(path[end - 1])) --end;
+  std::size_t begin = end;
+  while (begin > name && is_digit(path[begin - 1])) --begin;
+  return begin == end ? "" : path.replace(begin, end - begin, "*");
+}
+
+std::vector<std::string> mask_files(const std::string& path) {
+  if (!is_mask_pattern(path)) return list_images(path);
+  const fs::path folder = fs::path(path).parent_path();
+  const std::string pattern = fs::path(path).filename().string();
+  const std::size_t star = pattern.find('*');
+  const std::string begin = pattern.substr(0, star), end = pattern.substr(star + 1);
+  std::vector<std::string> files;
+  for (const std::string& name : names_in(folder.empty() ? "." : folder, begin)) {
+    if (name.size() <= begin.size() + end.size() || !name.ends_with(end)) continue;
+    if (std::all_of(name.begin() + static_cast<std::ptrdiff_t>(begin.size()),
+                    name.end() - static_cast<std::ptrdiff_t>(end.size()),
+                    is_digit))
+      files.push_back((folder / name).string());
+  }
+  return files;
 }
 
 std::vector<std::string> list_annotations(const std::string& folder, bool is_recursive) {

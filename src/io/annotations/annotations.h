@@ -33,10 +33,15 @@ struct AnnotatedImage {
 };
 
 /// Whether a path is of annotations, by extension in any case: .roi .zip .geojson .json .xml .txt;
-/// or a folder of masks.
+/// or masks of an image's objects, one file each.
 bool is_annotation_path(const std::string& path);
-/// Whether a folder, which is no image itself, has one mask file for each object of an image.
+/// Whether masks of an image's objects are meant, one file each: by a folder, which is no image
+/// itself, or by a pattern, as a_*.png, where * stands for a number.
 bool is_mask_folder(const std::string& path);
+/// The masks that such a path means, sorted by name.
+std::vector<std::string> mask_files(const std::string& path);
+/// The pattern that a mask's path fits, by the last number of its name; "": it has none.
+std::string mask_pattern(std::string path);
 
 /// Lists annotation files in a folder, sorted, without hidden ones; `is_recursive`: also in
 /// folders below. Throws: ConfigError for a folder that can't be read.

@@ -41,7 +41,7 @@ AnnotationFile parse_yolo(const std::string& path,
                           const std::string& bytes,
                           const AnnotatedImage& image);
 
-/// Reads the objects of an image from the mask files of a folder, one for each, sorted by name;
+/// Reads the objects of an image from the mask_files() of a path, one for each;
 /// the image's own file in the folder is not a mask. Throws: DataError naming the file.
 std::vector<Annotation> read_mask_folder(const std::string& folder, const AnnotatedImage& image);
 

@@ -1,5 +1,5 @@
-// Part of io/annotations/formats.h: a folder with one mask file for each object of an image, as
-// for the nuclei of DSB 2018.
+// Part of io/annotations/formats.h: one mask file for each object of an image, in a folder, as for
+// the nuclei of DSB 2018, or named by a number, a_1.png, a_2.png.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -47,7 +47,7 @@ std::vector<unsigned char> object_in(const std::string& path, const Image& mask)
 }  // namespace
 
 std::vector<Annotation> read_mask_folder(const std::string& folder, const AnnotatedImage& image) {
-  std::vector<std::string> files = list_images(folder);
+  std::vector<std::string> files = mask_files(folder);
   const fs::path own = fs::path(image.path).lexically_normal();
   std::erase_if(files, [&](const auto& file) { return fs::path(file).lexically_normal() == own; });
   if (files.size() > kMostMasks) {

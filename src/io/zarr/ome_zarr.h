@@ -1,6 +1,6 @@
 #pragma once
 // OME-NGFF 0.1 to 0.5: images, plates and scenes in the attributes of Zarr groups; for zarr*.cpp
-// only. Source: https://ngff.openmicroscopy.org/0.4/, .../0.5/
+// and image_folder.cpp. Source: https://ngff.openmicroscopy.org/0.4/, .../0.5/
 #include <memory>
 #include <string>
 #include <vector>

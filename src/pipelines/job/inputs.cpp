@@ -223,6 +223,7 @@ InputWants wants_of(const inference::LoadedModel& model) {
     wants.class_folders = data->get<std::vector<std::string>>("class_names", {});
     wants.class_key = data->get<std::vector<std::string>>("columns", {"raw", "label"}).back();
   }
+  if (const Node fill = given("fill_nan"); !fill.is_null()) wants.fill_nan = fill.as<double>();
   wants.has_folds = !given("folds").is_null();
   if (const Node column = given("split_column"); !column.is_null())
     wants.split_column = column.as<std::string>();
@@ -294,6 +295,7 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
     if (!options.is_manifest()) sample.sources[key].selection.axes = axes;
     if (wants.time_is_channel) sample.sources[key].time_is_channel = true;
     sample.on_mismatch = data::mismatch_of(options.on_mismatch);
+    sample.fill_nan = options.fill_nan ? options.fill_nan : wants.fill_nan;
   }
   return samples;
 }
@@ -308,10 +310,16 @@ std::vector<data::Sample> scenes_of(const data::Sample& sample,
     scenes = io::scenes_of(found->second.path);
   if (scenes.size() < 2) return {sample};
   std::vector<data::Sample> parts;
+  const std::vector<std::string> places = io::plate_images(found->second.path);
   for (const int64_t scene : scenes) {
     data::Sample& one = parts.emplace_back(sample);
     one.id = fmt::format("{} (scene {})", sample.id, scene);
+    if (!places.empty()) {
+      one.id = sample.id + "/" + places.at(static_cast<std::size_t>(scene));
+      one.sources.at(image).path += "/" + places[static_cast<std::size_t>(scene)];
+    }
     for (auto& [key, other] : one.sources) {
+      if (key == image && !places.empty()) continue;
       const bool is_same = key == image || has_scene(other, scene);
       if (other.selection.scene < 0 && is_same) other.selection.scene = scene;
     }

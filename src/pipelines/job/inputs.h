@@ -18,6 +18,7 @@ struct InputOptions {
   int64_t batch_size = 1;
   std::vector<double> spacing_um;
   std::optional<std::string> axes, split;
+  std::optional<double> fill_nan;
   void visit(auto& v) {
     v("path", path, "an image, a folder of images, or a manifest (.csv, .tsv)", config::required);
     v("on_error",
@@ -42,6 +43,9 @@ struct InputOptions {
       "a target whose file says that it does not lie on its image: is left out by on_error, "
       "resampled, or taken as it is",
       data::kMismatches);
+    v("fill_nan",
+      fill_nan,
+      "put in place of values that are NaN or infinite; null: as in the training");
     v("spacing_um",
       spacing_um,
       "voxel size in um, [z, y, x] or [y, x], for images that do not tell; null: the file's",
@@ -84,6 +88,7 @@ struct InputWants {
   bool has_folds = false;                       // rows for validation were trained on, too
   std::vector<std::string> class_folders = {};  // the classes, where images were in their folders
   std::string class_key = {};
+  std::optional<double> fill_nan = {};  // data.fill_nan of the training
 };
 
 /// What its configuration says of tables.

@@ -21,10 +21,27 @@ std::string short_name(const std::string& stem) {
   return stem.substr(0, end) + "_" + io::fingerprint(stem).substr(0, kDigits);
 }
 
+/// The name of an image in an OME-Zarr of several: "plate_A1_0" for plate.zarr/A/1/0; "" for
+/// others.
+std::string name_in_zarr(const std::filesystem::path& path) {
+  std::string name;
+  std::size_t below = 0;
+  for (const std::filesystem::path& part : path) {
+    if (name.empty() && part.extension() != ".zarr") continue;
+    if (name.empty()) {
+      name = io::stem_of(part.string());
+    } else {
+      name += (below++ == 1 ? "" : "_") + part.string();
+    }
+  }
+  return below == 3 ? name : "";
+}
+
 }  // namespace
 
 std::string OutputNames::next(const data::Source& source) {
-  std::string stem = io::stem_of(source.path);
+  std::string stem = name_in_zarr(source.path);
+  if (stem.empty()) stem = io::stem_of(source.path);
   const std::string folder = std::filesystem::path(source.path).parent_path().filename().string();
   const bool is_case = !source.more.empty() || folder == "imagesTr" || folder == "imagesTs";
   if (is_case && stem.ends_with("_0000")) stem.resize(stem.size() - 5);  // nnU-Net's

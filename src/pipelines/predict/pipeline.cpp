@@ -98,9 +98,11 @@ void PredictPipeline::read_all(const std::vector<data::Sample>& inputs) {
     };
     count(scenes.size());
     for (std::size_t s = 0; s < scenes.size(); ++s) {
-      const std::string stem = scenes.size() == 1
-                                   ? stems[i]
-                                   : names_.scene(stems[i], source_of(scenes[s]).selection.scene);
+      const data::Source source = source_of(scenes[s]);
+      const std::string stem = scenes.size() == 1 ? stems[i]
+                               : source.selection.scene >= 0
+                                   ? names_.scene(stems[i], source.selection.scene)
+                                   : names_.next(source);  // a plate has places
       Frames frames;
       if (!attempt(scenes[s].id, Phase::reading, [&] {
             frames = frames_of(scenes[s], key, work_.parts());

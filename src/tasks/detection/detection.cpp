@@ -30,6 +30,7 @@ class DetectionTask final : public training::Task {
     std::optional<std::string> class_key;
     std::vector<std::string> class_names;
     std::vector<double> object_values;
+    std::optional<int64_t> background;
     config::Node model, metrics;
     double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
     int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 10000;
@@ -40,6 +41,10 @@ class DetectionTask final : public training::Task {
         object_values,
         "for a mask in place of labels: values whose connected voxels are one object each, such as "
         "[255]");
+      v("background",
+        background,
+        "the target's number for no object, or that of a colour, R * 65536 + G * 256 + B, where "
+        "objects have colours; null: 0 in one channel");
       v("class_key",
         class_key,
         "key of an image of classes, 0 for none and 1 to num_classes: an object gets the most "

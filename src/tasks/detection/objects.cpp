@@ -85,8 +85,10 @@ ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) 
   if (numbers.ne(numbers.round()).any().item<bool>())
     throw DataError("labels with fractions, expected whole numbers; resampling needs mode nearest");
   if (numbers.lt(0).any().item<bool>()) {
-    throw DataError("negative labels, expected 0 for none; where one is the background, " +
-                    data::background_by_map(y_key, numbers.min().item<double>()));
+    throw DataError(
+        "negative labels, expected 0 for none; where one is the background, "
+        "task.background={:g}",
+        numbers.min().item<double>());
   }
   const at::Tensor kinds =
       classes.defined() ? volume_of(classes.to(at::kCPU, at::kLong).contiguous()) : at::Tensor();

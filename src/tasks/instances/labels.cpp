@@ -9,19 +9,20 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "data/sample/same_grid.h"
+#include "data/survey/target_facts.h"
 
 namespace cytra::tasks {
 namespace {
 
 /// "": nothing.
 std::string what_is_wrong(const at::Tensor& labels,
-                          const std::string& y_key,
                           const std::vector<int64_t>& image,
                           std::optional<int64_t> ignore_index) {
   const std::vector<int64_t> size = labels.sizes().slice(1).vec();
   if (labels.size(0) != 1)
     return fmt::format(
-        "{} channels, expected one channel of labels: 0 for none, a number for each object",
+        "{} channels, expected one channel of labels: 0 for none, a number for each object; "
+        "task.background=0 takes colours, black for none",
         labels.size(0));
   if (size != image)
     return fmt::format(
@@ -31,10 +32,10 @@ std::string what_is_wrong(const at::Tensor& labels,
   const at::Tensor known = ignore_index ? labels.masked_fill(labels.eq(*ignore_index), 0) : labels;
   if (const auto least = known.min().item<double>(); least < 0) {
     return fmt::format(
-        "negative labels, expected 0 for none; where {0:g} is the background, {1}; where it means "
-        "that nothing is known, task.ignore_index={0:g}",
-        least,
-        data::background_by_map(y_key, least));
+        "negative labels, expected 0 for none; where {0:g} is the background, "
+        "task.background={0:g}; "
+        "where it means that nothing is known, task.ignore_index={0:g}",
+        least);
   }
   return "";
 }
@@ -45,6 +46,7 @@ void renumber_large_labels(data::Sample& sample,
                            const std::string& y_key,
                            std::optional<int64_t> ignore_index) {
   at::Tensor& stored = sample.stored(y_key);
+  stored = data::without_equal_channels(stored);
   if (!at::isIntegralType(stored.scalar_type(), false) || stored.element_size() < 4) return;
   const at::Tensor numbers = stored.to(at::kLong);
   if (numbers.numel() == 0 || numbers.max().item<int64_t>() < (1 << 24)) return;
@@ -63,8 +65,7 @@ void prepare_objects(data::Sample& sample,
                      std::optional<int64_t> ignore_index) {
   data::expect_same_grid(sample, y_key, x_key);
   renumber_large_labels(sample, y_key, ignore_index);
-  const std::string wrong =
-      what_is_wrong(sample.at(y_key), y_key, sample.size(x_key), ignore_index);
+  const std::string wrong = what_is_wrong(sample.at(y_key), sample.size(x_key), ignore_index);
   if (!wrong.empty()) throw DataError(sample.file_of(y_key) + ": " + wrong);
 }
 

@@ -11,7 +11,7 @@
 namespace cytra::tasks {
 
 /// Replaces numbers that float32 does not hold by 1, 2, ... in their order, where there are any; 0,
-/// what is negative and `ignore_index` stay.
+/// what is negative and `ignore_index` stay. A label image in equal channels becomes one channel.
 void renumber_large_labels(data::Sample& sample,
                            const std::string& y_key,
                            std::optional<int64_t> ignore_index);

@@ -23,6 +23,7 @@ class PromptableTask final : public training::Task {
     static constexpr const char* kPurpose = kObjects;
     std::string x_key = "raw", y_key = "seg";
     std::vector<double> object_values;
+    std::optional<int64_t> background;
     config::Node model;
     int64_t max_boxes = 16, min_area = 10;
     double box_jitter = 0.1, box_jitter_max = 20;
@@ -34,6 +35,10 @@ class PromptableTask final : public training::Task {
         object_values,
         "for a mask in place of labels: values whose connected voxels are one object each, such as "
         "[255]");
+      v("background",
+        background,
+        "the target's number for no object, or that of a colour, R * 65536 + G * 256 + B, where "
+        "objects have colours; null: 0 in one channel");
       v("model", model, "a network that takes prompts: Sam", config::component<nn::Model>());
       v("max_boxes",
         max_boxes,

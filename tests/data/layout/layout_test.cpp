@@ -6,6 +6,7 @@
 
 #include "data/layout/layout_names.h"
 #include "data/manifest.h"
+#include "io/annotations/annotations.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"
 
@@ -318,6 +319,25 @@ TEST(FolderDatamodule, AFolderForEachImageHasMasksOfItsObjects) {
                 .sources.at("seg")
                 .path,
             dir / "set/1/masks/b.png");
+}
+
+TEST_F(Layout, AFileForEachObject) {
+  add({"a/pics/im_1.png", "a/pics/im_2.png", "a/masks/im_1_001.png", "a/masks/im_1_002.png"});
+  add({"a/masks/im_2_001.png"});
+  EXPECT_EQ(found(false, "a"), "folder data.folders=[pics,masks] data.regex=[(.*),(.*?)_\\d+\\.]");
+  add({"b/X 1.png", "b/X 1-mask3.png", "b/X 1-mask10.png", "b/X 2.png", "b/X 2-mask1.png"});
+  EXPECT_EQ(found(false, "b"),
+            "folder data.folders=[.,.] data.regex=[(?!.*-mask\\d+\\.)(.*),(.*?)-mask\\d+\\.]");
+  const auto module = make("{_target_: FolderDatamodule, path: '" + (dir_ / "a") +
+                           "', columns: [raw, seg], valid_fraction: 0.5, folders: [pics, masks], "
+                           "regex: ['(.*)', '(.*?)_\\d+\\.']}");
+  EXPECT_EQ(module->items(data::Split::train).at(0).sources.at("seg").path,
+            dir_ / "a/masks/im_1_*.png");
+  EXPECT_EQ(module->items(data::Split::valid).at(0).sources.at("seg").path,
+            dir_ / "a/masks/im_2_*.png");
+  EXPECT_EQ(io::mask_files(dir_ / "a/masks/im_1_*.png").size(), 2U);
+  EXPECT_TRUE(data::is_there(dir_ / "a/masks/im_1_*.png"));
+  EXPECT_FALSE(data::is_there(dir_ / "a/masks/im_3_*.png"));
 }
 
 TEST(FolderDatamodule, MasksBesideTheImageMustBeAllThatThereIs) {

@@ -224,8 +224,9 @@ TEST(TargetJudge, BackgroundThatIsNotZeroIsNotLeftOut) {
     expect_told(judged(ignored, squares(1, 0, background)),
                 {"leaves no background", background < 0 ? "target_values=[-1,1]" : "[255,1]"});
     ignored.kind = Kind::objects;
-    expect_told(judged(ignored, squares(1, 1, background)),
-                {"leaves no background", "MapLabelValued, keys: [seg]", "target_labels: [0]"});
+    expect_told(
+        judged(ignored, squares(1, 1, background)),
+        {"leaves no background", background < 0 ? "task.background=-1" : "task.background=255"});
   }
   at::Tensor classes = squares(1, 0);
   classes[0][0].fill_(2);

@@ -155,6 +155,7 @@ void LabelTraining::prepare(Task& task, const Json& settings) const {
                           "num_workers",
                           "axes",
                           "on_mismatch",
+                          "fill_nan",
                           "collate",
                           "drop_last",
                           "pin_memory",
