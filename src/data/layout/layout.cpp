@@ -19,6 +19,8 @@ namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr int kMostDepth = 4;  // nested folders, as archives are unpacked
+
 /// The layout of folders that the user typed: how the names of their files are paired.
 std::optional<Layout> of_typed_folders(const fs::path& path, const DataNeeds& needs) {
   std::error_code ignored;
@@ -102,7 +104,6 @@ std::optional<Layout> of_sets_below(const Base& base, const DataNeeds& needs) {
 
 std::optional<Layout> of_folders(const fs::path& path, const DataNeeds& needs) {
   Base base{path, ""};
-  constexpr int kMostDepth = 4;  // nested folders, as archives are unpacked
   for (int depth = 0; depth < kMostDepth; ++depth) {
     try {
       if (auto layout = of_base(base, needs)) return layout;
@@ -125,10 +126,13 @@ std::string described_in(const std::string& path) {
   const auto is_one = [&](const fs::path& place) {
     return fs::exists(place / "dataset.json", ignored) && fs::exists(place / "imagesTr", ignored);
   };
-  if (is_one(path)) return path;
-  const std::vector<std::string> folders = look_into(path, ".").folders;
-  const bool is_below = folders.size() == 1 && is_one(fs::path(path) / folders[0]);
-  return is_below ? (fs::path(path) / folders[0]).string() : path;
+  fs::path place = path;
+  for (int depth = 0; depth < kMostDepth && !is_one(place); ++depth) {
+    const std::vector<std::string> folders = look_into(place, ".").folders;
+    if (folders.size() != 1) return path;
+    place /= folders[0];
+  }
+  return is_one(place) ? place.string() : path;
 }
 
 std::optional<Layout> layout_of(const std::string& path, const DataNeeds& needs) {

@@ -27,7 +27,7 @@ struct Layout {
 };
 
 /// The folder of a data set with dataset.json and imagesTr: `path`, or the only folder in it (as
-/// nnUNet_raw has); else `path`.
+/// nnUNet_raw has), or the only one in that; else `path`.
 std::string described_in(const std::string& path);
 
 /// Finds the layout. None where no settings are needed, as the path holds manifests with what
