@@ -87,7 +87,7 @@ ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) 
   if (numbers.lt(0).any().item<bool>()) {
     throw DataError(
         "negative labels, expected 0 for none; where one is the background, "
-        "task.background={:g}",
+        "++task.background={:g}",
         numbers.min().item<double>());
   }
   const at::Tensor kinds =

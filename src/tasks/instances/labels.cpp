@@ -22,7 +22,7 @@ std::string what_is_wrong(const at::Tensor& labels,
   if (labels.size(0) != 1)
     return fmt::format(
         "{} channels, expected one channel of labels: 0 for none, a number for each object; "
-        "task.background=0 takes colours, black for none",
+        "++task.background=0 takes colours, black for none",
         labels.size(0));
   if (size != image)
     return fmt::format(
@@ -33,7 +33,7 @@ std::string what_is_wrong(const at::Tensor& labels,
   if (const auto least = known.min().item<double>(); least < 0) {
     return fmt::format(
         "negative labels, expected 0 for none; where {0:g} is the background, "
-        "task.background={0:g}; "
+        "++task.background={0:g}; "
         "where it means that nothing is known, task.ignore_index={0:g}",
         least);
   }
