@@ -30,16 +30,16 @@ bool python_equal(const Node& a, const Node& b) {
          });
 }
 
-[[noreturn]] void fail_unknown(const Node& root,
-                               const Override& override,
-                               const std::string& key,
-                               const std::vector<std::string>& groups) {
+std::string unknown_key(const Node& root,
+                        const Override& override,
+                        const std::string& key,
+                        const std::vector<std::string>& groups) {
   const std::string best = nearest_key(root, key, groups);
   std::string text = override.where() + ": no key '" + key + "'.";
   if (!best.empty()) text += " Did you mean '" + best + "'?";
   if (override.action == Override::Action::change)
     text += " '+" + override.origin.file->substr(0, 200) + "' would add a new key.";
-  throw ConfigError(text);
+  return text;
 }
 
 Node& item_of(Node& list, const std::string& step, const Override& override) {
@@ -88,7 +88,8 @@ void remove_value(Node& root, const Override& override, const std::vector<std::s
   Node* parent = dot == std::string::npos ? &root : container_at(root, override.key.substr(0, dot));
   // Hydra refuses to remove null and ???, and items of lists.
   const Node* node = parent == nullptr ? nullptr : parent->find(last);
-  if (!current && node == nullptr) fail_unknown(root, override, override.key, groups);
+  if (!current && node == nullptr)
+    throw ConfigError(unknown_key(root, override, override.key, groups));
   const bool any = override.values.empty() || override.values[0].is_null();
   if (!any && (!current || !has_value(root, override, *current))) {
     throw ConfigError(override.where() + ": '" + override.key + "' is " +
@@ -117,11 +118,12 @@ void set_value(Node& root, const Override& override, const std::vector<std::stri
       node = &item_of(*node, steps[i], override);
     } else {
       Node* child = node->find_direct(steps[i]);
-      if (child == nullptr && !may_add) fail_unknown(root, override, override.key, groups);
+      if (child == nullptr && !may_add)
+        throw ConfigError(unknown_key(root, override, override.key, groups));
       node = child != nullptr ? child : &node->set(steps[i], Node());
     }
     if (last || node->is_container()) continue;
-    if (!may_add) fail_unknown(root, override, override.key, groups);
+    if (!may_add) throw ConfigError(unknown_key(root, override, override.key, groups));
     *node = Node::make_map();
     node->origin = override.origin;
   }
@@ -129,8 +131,12 @@ void set_value(Node& root, const Override& override, const std::vector<std::stri
     *node = value;
     return;
   }
-  const OnNewKey refuse = [&](const std::string& path) { fail_unknown(root, override, path, {}); };
-  merge_into(*node, value, root, override.key, may_add ? OnNewKey() : refuse);
+  std::vector<std::string> unknown;
+  const OnNewKey note = [&](const std::string& path) {
+    unknown.push_back(unknown_key(root, override, path, {}));
+  };
+  merge_into(*node, value, root, override.key, may_add ? OnNewKey() : note);
+  if (!unknown.empty()) throw ConfigError(join(unknown, "\n"));
 }
 
 }  // namespace
