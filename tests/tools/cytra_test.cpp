@@ -53,7 +53,7 @@ TEST(CytraProgram, HintsNameTheLauncherThatWasTyped) {
         {"PATH=.:/usr/bin:/bin \"$BIN/train\"", "predict"}}) {
     const Outcome outcome = shell("cd '" + dir.path() + "' && " + typed + words);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.err.find("predict:        " + hint + " checkpoint."), std::string::npos)
+    EXPECT_NE(outcome.err.find("predict:        " + hint + " 'checkpoint."), std::string::npos)
         << typed << outcome.err;
   }
   const std::string completes = "PATH='" + dir.path() + ":/usr/bin:/bin'; cytra train -sc install=";

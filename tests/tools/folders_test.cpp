@@ -119,7 +119,8 @@ TEST_F(Folders, TheDataMayBeStoredInAnotherFormOfUnicode) {
 TEST_F(Folders, AMistakeLeavesNone) {
   for (const char* more : {"trainer.val_check_interval=1000",
                            "trainer.limit_train_batches=1 data.batch_size=9 data.drop_last=true",
-                           "callbacks.model_checkpoint.filename={epoch:q}"}) {
+                           "'callbacks.model_checkpoint.filename=\"{epoch:q}\"'",
+                           "'callbacks.model_checkpoint.filename=\"{nosuch}\"'"}) {
     const Outcome outcome = train(more);
     EXPECT_EQ(outcome.code, 2) << more << outcome.err;
     EXPECT_FALSE(fs::exists(run_)) << more << outcome.err;

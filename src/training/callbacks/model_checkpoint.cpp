@@ -45,10 +45,7 @@ std::string fill_in(const std::string& pattern,
         "epoch", "step", "lr", "grad_norm", "skipped_steps"};
     if (key.find('/') == std::string::npos && std::ranges::find(kOthers, key) == kOthers.end())
       throw ConfigError(
-          "filename: {{{}}} is neither a metric such as {{val/loss}} nor one of {}.{}",
-          key,
-          join(kOthers, ", "),
-          suggestion(key, kOthers));
+          "filename: {{{}}} is no metric such as {{val/loss}}.{}", key, suggestion(key, kOthers));
     try {
       if (key == "epoch" || key == "step") {
         name += fmt::format(fmt::runtime(form), key == "epoch" ? state.epoch : state.step);
