@@ -28,7 +28,7 @@ red = np.where(found > 0, 255, grey)
 Image.fromarray(np.concatenate(np.stack([red, grey, grey], -1), 1)).save("picture.png")
 """
 hour = Hour("python_program")
-hour.environment["PYTHONPATH"] = str(pathlib.Path(__file__).parents[2] / "python/client/src")
+hour.environment["PYTHONPATH"] = str(pathlib.Path(__file__).resolve().parents[2] / "python/client/src")
 images, labels = (np.stack(one) for one in zip(*(discs(i, (96, 80)) for i in range(10))))
 np.save(hour.root / "images.npy", images)
 np.save(hour.root / "masks.npy", (labels > 0).astype(np.uint8))
