@@ -110,7 +110,9 @@ TEST(ModelsOfOthers, AnExportedNetworkIsPredictedFromEachFormat) {
     const Outcome trained =
         shell("\"$BIN/train\" experiment=im2im/segmentation model=exported 'model.file=" +
               std::string(CYTRA_SOURCE_DIR) + "/tests/golden/exported/" + network +
-              ".pt2' trainer.accelerator=cpu trainer.max_steps=1 'patch_shape=[48,48]' "
+              ".pt2' trainer.accelerator=cpu trainer.max_steps=1 'patch_shape=" +
+              (is_attention ? "[64,64]" : "[48,48]") +
+              "' "
               "num_classes=" +
               (is_attention ? "2" : "1") + " 'data.path=" + at("samples") +
               "' 'paths.output_dir=" + run + "'");
