@@ -57,7 +57,9 @@ class WholeImages : public ::testing::Test {
     std::ofstream(at("all.csv")) << rows;
     folders_ = train("folders",
                      "data=class_folders 'class_names=[filled,hollow]' 'data.path=" + at("images") +
-                         "' trainer.max_epochs=6 optimizer.lr=1e-2");
+                         "' trainer.max_epochs=6 optimizer.lr=1e-2 '+logger.html={_target_: "
+                         "HTMLReport, save_dir: " +
+                         at("folders") + "}'");
     ASSERT_EQ(folders_.code, 0) << folders_.err;
   }
   static void TearDownTestSuite() {
