@@ -118,7 +118,8 @@ TEST_F(Targets, Colours) {
     if (!is_object) return std::vector<unsigned char>{0, 0, 0};
     return std::vector<unsigned char>{255, static_cast<unsigned char>(square % 2 * 255), 0};
   });
-  expect_mended(path, kMask, "num_classes=3 \"task.colours=['#000000','#ff0000','#ffff00']\"");
+  const std::string typed = std::string(kMask) + " num_classes=1";  // else colours are taken
+  expect_mended(path, typed, "num_classes=3 \"task.colours=['#000000','#ff0000','#ffff00']\"");
 }
 
 TEST_F(Targets, GreyInThreeChannelsIsOne) {
