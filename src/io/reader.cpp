@@ -86,6 +86,33 @@ std::vector<std::string> other_files_of(const std::string& path) {
   return {};
 }
 
+namespace {
+
+/// A plane of a stack.
+class PlaneReader final : public ImageReader {
+ public:
+  PlaneReader(std::unique_ptr<ImageReader> stack, int64_t plane, const std::string& path)
+      : stack_(std::move(stack)),
+        path_(path),
+        own_(within({{plane, 0, 0}, {1, -1, -1}}, stack_->info().shape, path)) {
+    info_ = stack_->info();
+    info_.geometry = moved(info_.geometry, own_);
+    info_.shape[1] = 1;
+  }
+  Image read(const Region& region) const override {
+    Region part = within(region, info_.shape, path_);
+    part.begin[0] = own_.begin[0];
+    return stack_->read(part);
+  }
+
+ private:
+  std::unique_ptr<ImageReader> stack_;
+  std::string path_;
+  Region own_;
+};
+
+}  // namespace
+
 std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection& selection) {
   const std::string head = first_bytes(file_of(path));
   const Format* format = probe(head, path);
@@ -99,6 +126,8 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, const Selection
   if (chosen.scene == -1 && !format->chooses_scene) chosen.scene = 0;
   std::unique_ptr<ImageReader> reader = format->open(path, chosen);
   if (selection.scene == -1 && reader->info().scenes > 1) tell_other_scenes(path);
+  if (selection.plane >= 0)
+    return std::make_unique<PlaneReader>(std::move(reader), selection.plane, path);
   return reader;
 }
 

@@ -193,14 +193,19 @@ bool has_scene(const data::Source& source, int64_t scene) {
   }
 }
 
-/// The time points that a sample stands for; 0: it is one image.
-int64_t timepoints_of(const data::Source& source, const PartsToTake& chosen) {
+/// How many time points or planes a sample stands for; 0: it is one image.
+std::pair<int64_t, int64_t io::Selection::*> parts_of(const data::Source& source,
+                                                      const PartsToTake& chosen) {
   io::Selection selection = source.selection;
   if (selection.axes.empty()) selection.axes = chosen.axes;
-  if (selection.timepoint >= 0 || source.time_is_channel || chosen.is_time_chosen) return 0;
-  selection.timepoint = 0;
-  const int64_t count = io::open_image(source.path, selection)->info().timepoints;
-  return count == 1 ? 0 : count;
+  const bool may_be_lapse =
+      selection.timepoint < 0 && !source.time_is_channel && !chosen.is_time_chosen;
+  if (!may_be_lapse && !chosen.takes_planes) return {};
+  if (may_be_lapse) selection.timepoint = 0;
+  const io::ImageInfo info = io::open_image(source.path, selection)->info();
+  if (may_be_lapse && info.timepoints > 1) return {info.timepoints, &io::Selection::timepoint};
+  const bool is_stack = chosen.takes_planes && info.shape[1] > 1;
+  return {is_stack ? info.shape[1] : 0, &io::Selection::plane};
 }
 
 }  // namespace
@@ -339,7 +344,7 @@ PartsToTake parts_to_take(const inference::Predictor& predictor) {
 
 std::size_t Frames::size() const {
   std::size_t count = 0;
-  for (const TimeLapse& image : images_) count += image.size();
+  for (const Several& image : images_) count += image.size();
   return count;
 }
 
@@ -348,9 +353,11 @@ data::Sample Frames::operator[](std::size_t number) const {
   for (; number >= image->size(); ++image) number -= image->size();
   data::Sample frame = image->sample;
   if (image->count == 0) return frame;
-  frame.id = fmt::format("{} (time point {})", frame.id, number);
+  const char* word = image->part == &io::Selection::plane ? "plane" : "time point";
+  frame.id = fmt::format("{} ({} {})", frame.id, word, number);
   for (auto& [key, one] : frame.sources) {
-    if (one.selection.timepoint < 0) one.selection.timepoint = static_cast<int64_t>(number);
+    int64_t& part = one.selection.*image->part;
+    if (part < 0) part = static_cast<int64_t>(number);
   }
   return frame;
 }
@@ -361,10 +368,13 @@ Frames frames_of(const data::Sample& sample, const std::string& image, const Par
   for (const data::Sample& one : scenes) {
     const auto found = one.sources.find(image);
     try {
-      frames.add(one, found == one.sources.end() ? 0 : timepoints_of(found->second, chosen));
+      const auto [count, part] = found == one.sources.end()
+                                     ? std::pair<int64_t, int64_t io::Selection::*>()
+                                     : parts_of(found->second, chosen);
+      frames.add(one, count, part);
     } catch (const DataError&) {  // reported when it is read: others are good
       if (scenes.size() == 1) throw;
-      frames.add(one, 0);
+      frames.add(one, 0, nullptr);
     }
   }
   return frames;

@@ -112,24 +112,27 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
 /// number.
 class Frames {
  public:
-  /// Adds `count` time points of `sample`; 0: the sample itself.
-  void add(const data::Sample& sample, int64_t count) { images_.push_back({sample, count}); }
+  /// Adds `count` time points or planes of `sample`; 0: the sample itself.
+  void add(const data::Sample& sample, int64_t count, int64_t io::Selection::*part) {
+    images_.push_back({sample, count, part});
+  }
   std::size_t size() const;
   data::Sample operator[](std::size_t number) const;
 
  private:
-  struct TimeLapse {
+  struct Several {
     data::Sample sample;
     int64_t count;
+    int64_t io::Selection::*part;
     std::size_t size() const { return static_cast<std::size_t>(std::max<int64_t>(count, 1)); }
   };
-  std::vector<TimeLapse> images_;
+  std::vector<Several> images_;
 };
 
 /// What somebody has chosen of files already.
 struct PartsToTake {
   std::string axes = "";
-  bool is_time_chosen = false, is_scene_chosen = false;
+  bool is_time_chosen = false, is_scene_chosen = false, takes_planes = false;
 };
 
 /// What the predictor's transforms have chosen.
@@ -140,8 +143,9 @@ PartsToTake parts_to_take(const inference::Predictor& predictor);
 std::vector<data::Sample> scenes_of(const data::Sample& sample,
                                     const std::string& image,
                                     const PartsToTake& chosen);
-/// The image of a sample: all of it, or one sample for each scene of its file and each frame of a
-/// time lapse, where none is chosen. Throws: DataError, ConfigError, IoError.
+/// A sample's image: all of it, or one sample for each scene of its file and each frame of a time
+/// lapse (plane of a stack, where taken), where none is chosen. Throws: as scenes_of(),
+/// ConfigError.
 Frames frames_of(const data::Sample& sample, const std::string& image, const PartsToTake& chosen);
 
 }  // namespace cytra::pipelines

@@ -50,8 +50,10 @@ std::string OutputNames::next(const data::Source& source) {
   return unique(short_name(stem));
 }
 
-std::string OutputNames::frame(const std::string& stem, int64_t timepoint) {
-  return unique(fmt::format("{}_t{}", stem, timepoint));
+std::string OutputNames::frame(const std::string& stem, const data::Source& source) {
+  const io::Selection& chosen = source.selection;
+  return unique(chosen.plane >= 0 ? fmt::format("{}_z{}", stem, chosen.plane)
+                                  : fmt::format("{}_t{}", stem, chosen.timepoint));
 }
 
 std::string OutputNames::scene(const std::string& stem, int64_t scene) {

@@ -16,7 +16,7 @@ class OutputNames {
   std::string next(const data::Source& source);
   /// The name of a frame, or a scene, of an input whose name is `stem`, once next() was called for
   /// all.
-  std::string frame(const std::string& stem, int64_t timepoint);
+  std::string frame(const std::string& stem, const data::Source& source);
   std::string scene(const std::string& stem, int64_t scene);
 
  private:

@@ -27,11 +27,12 @@ std::string stamp_of(const data::Sample& sample,
   for (const auto& [key, source] : sample.sources) {
     if (key == left_out) continue;
     const io::Selection& chosen = source.selection;
-    text += fmt::format(" {} {} {} {} {} {} {}",
+    text += fmt::format(" {} {} {} {} {} {} {} {}",
                         key,
                         chosen.scene,
                         chosen.level,
                         chosen.timepoint,
+                        chosen.plane,
                         fmt::join(chosen.channels, ","),
                         chosen.axes,
                         source.time_is_channel);

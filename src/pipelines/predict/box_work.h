@@ -25,6 +25,7 @@ class BoxWork final : public PredictWork {
   std::string record() const override { return "detections"; }
   std::string fingerprint() const override { return detector_->fingerprint(); }
   std::string source_key() const override { return x_key_; }
+  PartsToTake parts() const override { return {.takes_planes = true}; }
   std::vector<std::string> columns(bool /*with_target*/) const override { return {x_key_}; }
 
   PredictJobPointer new_job() const override;

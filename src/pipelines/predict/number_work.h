@@ -33,7 +33,7 @@ class NumberWork final : public PredictWork {
   std::vector<std::string> columns(bool with_target) const override;
   InputWants wants() const override;
   PartsToTake parts() const override {
-    return {transforms_.axes(), transforms_.choose_time(), false};
+    return {transforms_.axes(), transforms_.choose_time(), false, model_.spatial_dims == 2};
   }
 
   PredictJobPointer new_job() const override;

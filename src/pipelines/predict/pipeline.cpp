@@ -124,6 +124,7 @@ bool PredictPipeline::read_frames(const Scene& scene, const Frames& frames) {
     if (joined && is_done(*joined)) return true;
     if (shares_rows_ && !run_.processes.is_first()) joined.reset();
   }
+  const std::string key = work_.source_key();
   for (std::size_t t = 0; t < frames.size(); ++t) {
     const JobPointer job = work_.new_job();
     job->sample = frames[t];
@@ -131,8 +132,9 @@ bool PredictPipeline::read_frames(const Scene& scene, const Frames& frames) {
     job->timepoint = static_cast<int64_t>(t);
     job->order = scene.order;
     job->order.push_back(job->timepoint);
-    job->stem = run_.folder + "/" +
-                (frames.size() == 1 ? scene.stem : names_.frame(scene.stem, job->timepoint));
+    job->stem =
+        run_.folder + "/" +
+        (frames.size() == 1 ? scene.stem : names_.frame(scene.stem, frames[t].sources[key]));
     job->joined = joined;
     if (!read(job)) return false;
   }

@@ -170,6 +170,41 @@ TEST(PredictInputs, AxesMakeAStackATimeLapse) {
   EXPECT_EQ(frames_by(sample, "raw", transforms(", axes: TYX")).size(), 3U);
 }
 
+// Detectors and classifiers of planes, whatever the format of the stack.
+TEST(PredictInputs, PlanesOfAStackAreImagesWhereTheyAreTaken) {
+  const test::TmpDir dir;
+  io::Image stack = plane();
+  stack.shape = {1, 3, 6, 8};
+  stack.pixels.clear();
+  for (unsigned char z = 0; z < 3; ++z) stack.pixels.insert(stack.pixels.end(), 48, z);
+  stack.geometry.affine = {-0.5, 0, 0, 1, 0, 0.25, 0, 2, 0, 0, 2, 3};
+  stack.geometry.spacing_um = {2000, 250, 500};
+  io::write_npy(dir / "a.npy", stack);
+  io::write_nifti(dir / "a.nii", stack);
+  for (const char* name : {"a.npy", "a.nii"}) {
+    const data::Sample sample = sample_of(dir / name);
+    const pipelines::Frames frames = pipelines::frames_of(sample, "raw", {.takes_planes = true});
+    ASSERT_EQ(frames.size(), 3U) << name;
+    for (int64_t z = 0; z < 3; ++z) {
+      const data::Sample frame = frames[static_cast<std::size_t>(z)];
+      EXPECT_NE(frame.id.find("(plane " + std::to_string(z)), std::string::npos) << frame.id;
+      const inference::ModelInput input = transforms().apply(frame, "raw");
+      EXPECT_EQ(input.shown(0, 6).sizes(), (at::IntArrayRef{1, 6, 8}));
+      EXPECT_EQ(input.rows(0, 6).flatten()[7].item<int64_t>(), z) << name;
+      if (std::string(name) == "a.nii") {
+        EXPECT_NEAR(input.sample.geometry().affine[11], 3 + 2.0 * static_cast<double>(z), 1e-6);
+      }
+    }
+    EXPECT_EQ(pipelines::frames_of(sample, "raw", {}).size(), 1U);
+  }
+  data::Sample beyond = sample_of(dir / "a.nii");
+  beyond.sources.at("raw").selection.plane = 3;
+  EXPECT_THROW(transforms().apply(beyond, "raw"), DataError);
+  const pipelines::Frames single = pipelines::frames_of(
+      sample_of(write_lapse(dir / "b.ome.tif", 4)), "raw", {.takes_planes = true});
+  EXPECT_EQ(single.size(), 4U);
+}
+
 TEST(PredictInputs, SpacingIsStatedBeforeOthersNeedIt) {
   const test::TmpDir dir;
   io::Image image = plane();

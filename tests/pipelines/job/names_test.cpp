@@ -108,10 +108,16 @@ TEST(OutputNames, OfFramesDoNotMeetThoseOfOtherImages) {
     source.path = path;
     names.next(source);
   }
-  EXPECT_EQ(names.frame("a", 0), "a_t0");
-  EXPECT_EQ(names.frame("a", 1), "a_t1_2");
+  const auto frame = [&](const std::string& stem, int64_t timepoint, int64_t plane) {
+    source.selection.timepoint = timepoint;
+    source.selection.plane = plane;
+    return names.frame(stem, source);
+  };
+  EXPECT_EQ(frame("a", 0, -1), "a_t0");
+  EXPECT_EQ(frame("a", 1, -1), "a_t1_2");
+  EXPECT_EQ(frame("a", -1, 1), "a_z1");
   EXPECT_EQ(names.scene("a", 2), "a_s2");
-  EXPECT_EQ(names.frame("a_s2", 1), "a_s2_t1");
+  EXPECT_EQ(frame("a_s2", 1, -1), "a_s2_t1");
 }
 
 TEST(PredictionFormat, IsThatOfTheImage) {
