@@ -138,8 +138,7 @@ struct PartsToTake {
 /// What the predictor's transforms have chosen.
 PartsToTake parts_to_take(const inference::Predictor& predictor);
 
-/// A sample for each scene of the file of `image`, a key, where none is chosen. Throws: DataError,
-/// IoError.
+/// A sample for each scene of `image`'s file, where none is chosen. Throws: DataError, IoError.
 std::vector<data::Sample> scenes_of(const data::Sample& sample,
                                     const std::string& image,
                                     const PartsToTake& chosen);
