@@ -15,12 +15,12 @@ struct Selection {
                                   // several DICOM series
   int64_t level = 0;              // 0 is the finest
   int64_t timepoint = -1;         // -1: the only one; DataError when there are several
-  int64_t plane = -1;             // -1: all; else one becomes an image of its own
   std::vector<int64_t> channels;  // empty: all, in their order
   // The file's axes, the slowest first: T, C and Z at most once each, then YX ("TZCYX"); axes of
   // size 1 may be left out, and samples within a page (RGB) are no axis. "": as in the file. For
   // TIFF, NumPy, HDF5 and Zarr; other formats name their own.
   std::string axes = {};
+  int64_t plane = -1;  // -1: all; else one becomes an image of its own
 };
 /// Checks axes. Throws: ConfigError for what can't be Selection::axes.
 void check_axes(const std::string& axes);
