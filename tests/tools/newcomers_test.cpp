@@ -201,7 +201,7 @@ TEST_F(Newcomers, OneImageTrainsAndFilesArePredictedWhole) {
   ASSERT_EQ(plate.code, 0) << plate.err;
   EXPECT_SAYS(plate, "4 of 4 images predicted");
   for (const char* scene : {"_A1_0", "_A1_1", "_B1_0", "_B1_1"})
-    EXPECT_TRUE(fs::exists(dir_ / "plate/plate_0.4" + scene + ".ome.tif")) << scene << plate.out;
+    EXPECT_TRUE(fs::exists(dir_ / "plate/plate_0.4" + scene + ".ome.zarr")) << scene << plate.out;
   EXPECT_EQ(plate.err.find("left out"), std::string::npos) << plate.err;
   io::write_ome_tiff(place("stack.tif"), boxes(0, 5, false));
   const Outcome stack = predict(begin + "stack.tif paths.output_dir=stack");

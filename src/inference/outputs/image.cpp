@@ -21,7 +21,9 @@ bool fits(const io::Format& format, const io::ImageInfo& info) {
 const io::Format& format_of(const std::string& source,
                             const io::ImageInfo& info,
                             const std::string& asked) {
-  const io::Format* own = io::format_of_name(source);
+  const std::size_t zarr = source.rfind(".zarr/");  // an image of a plate is in it
+  const io::Format* own = io::format_of_name(
+      zarr == std::string::npos ? source : source.substr(0, source.find('/', zarr)));
   const bool is_auto = asked == "auto";
   std::string name = !is_auto ? asked : own == nullptr ? "ome_tiff" : own->written_as;
   // A series of DICOM lies in the world, which viewers of volumes read from NIfTI.
