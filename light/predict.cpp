@@ -133,14 +133,18 @@ void predict_all(const Work& work,
       const std::vector<data::Sample> scenes =
           pipelines::scenes_of(inputs[i], key, pipelines::parts_to_take(work.predictor));
       for (const data::Sample& scene : scenes) {
-        const std::string stem = scenes.size() == 1
-                                     ? stems[i]
-                                     : names.scene(stems[i], scene.sources.at(key).selection.scene);
+        const data::Source& source = scene.sources.at(key);
+        const std::string stem = scenes.size() == 1 ? stems[i]
+                                 : source.selection.scene >= 0
+                                     ? names.scene(stems[i], source.selection.scene)
+                                     : names.next(source);  // a plate has places
         const pipelines::Frames frames =
             pipelines::frames_of(scene, key, pipelines::parts_to_take(work.predictor));
-        for (std::size_t f = 0; f < frames.size(); ++f)
-          parts.emplace_back(
-              frames[f], frames.size() == 1 ? stem : names.frame(stem, static_cast<int64_t>(f)));
+        for (std::size_t f = 0; f < frames.size(); ++f) {
+          const data::Sample frame = frames[f];
+          parts.emplace_back(frame,
+                             frames.size() == 1 ? stem : names.frame(stem, frame.sources.at(key)));
+        }
       }
     });
     if (parts.size() > 1) tally.images += static_cast<int64_t>(parts.size()) - 1;
