@@ -73,7 +73,8 @@ void check_finite(const at::Tensor& tensor, const std::string& path) {
 
 void make_finite(at::Tensor& image, std::optional<double> fill, const std::string& path) {
   if (!fill) return check_finite(image, path);
-  if (image.scalar_type() == at::kFloat) image.nan_to_num_(*fill, *fill, *fill);
+  if (image.scalar_type() == at::kFloat)
+    image.masked_fill_(at::isfinite(image).logical_not(), *fill);
 }
 
 at::Tensor read_tensor(const ImageRequest& image) {
