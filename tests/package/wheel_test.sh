@@ -51,7 +51,7 @@ done
 ((count >= 10)) || fail "$count programs are in the wheel"
 said 0 'libtiff' cytra --licenses
 said 0 "DynUNet" cytra train --describe DynUNet
-said 0 'train' cytra train -sc install=bash
+said 0 '-F _cytra_cytra cytra' cytra train -sc install=bash
 mv "$site/cytra_programs/lib/libcytra_io.so" .
 said 2 'libcytra_io.so: cannot open shared object file: No such file or directory; expected torch' cytra train --describe DynUNet
 mv libcytra_io.so "$site/cytra_programs/lib/"
