@@ -122,6 +122,8 @@ def places(best, folder):
 
 def small(line):
     """The line with limits appended, where it would train or measure for long."""
+    if line.startswith(("cytra train ", "cytra predict ")):
+        return "cytra " + small(line.removeprefix("cytra "))
     command = re.sub(r"\s+#\s.*", "", line)
     if re.search(r" (--cfg|--explain|--check|--plan|--describe|--schema|--help|-sc)\b(?!-)", command):
         return command + (" && rm -rf local" if " --plan" in command else "")  # it writes over no file
