@@ -21,5 +21,18 @@ TEST(FastPrecision, TensorCoresAreOfGpus) {
   EXPECT_FALSE(uses_tensor_cores("32", c10::kCPU));
 }
 
+TEST(FastPrecision, OneWarningNamesAFasterOne) {
+  for (const char* precision : {"16-mixed", "16-true", "bf16-mixed", "32"}) {
+    testing::internal::CaptureStderr();
+    warn_of_slow_precision(precision, c10::kCPU);
+    const std::string text = testing::internal::GetCapturedStderr();
+    const std::string why = slow_precision(precision, c10::kCPU);
+    const std::string begin = std::string("warning: trainer.precision=") + precision + ": slow, ";
+    EXPECT_EQ(text.starts_with(begin + why + "; trainer.precision="), !why.empty()) << text;
+    EXPECT_EQ(text.empty(), why.empty());
+  }
+  EXPECT_EQ(slow_precision("32", c10::kCPU), "");
+}
+
 }  // namespace
 }  // namespace cytra::device

@@ -296,12 +296,12 @@ TEST_F(Predict, AFullDiskWhereFinishedFramesAreJoinedEndsTheRun) {
 
 TEST_F(Predict, WhateverIsWrongWithAnImageCostsThatImageAlone) {
   fs::create_directories(at("odd"));
-  io::write_ome_tiff(at("odd/1_stack.ome.tif"), noise({1, 3, 40, 40}));
+  io::write_ome_tiff(at("odd/1_pages.ome.tif"), noise({2, 3, 40, 40}));
   io::write_ome_tiff(at("odd/2_channels.ome.tif"), noise({3, 1, 40, 40}));
   std::ofstream(at("odd/3_text.tif")) << "no image";
   fs::create_symlink(at("nothing"), at("odd/4_link.tif"));
   io::write_ome_tiff(at("odd/5_good.ome.tif"), noise({1, 1, 40, 40}));
-  std::ofstream(at("odd.csv")) << "raw\nodd/1_stack.ome.tif\nodd/4_link.tif\nodd/3_text.tif\n"
+  std::ofstream(at("odd.csv")) << "raw\nodd/1_pages.ome.tif\nodd/4_link.tif\nodd/3_text.tif\n"
                                   "odd/2_channels.ome.tif\nodd/5_good.ome.tif\n";
   const Outcome skipped = shell(command(at("odd.csv")));
   EXPECT_EQ(skipped.code, 2) << skipped.err;
@@ -314,7 +314,7 @@ TEST_F(Predict, WhateverIsWrongWithAnImageCostsThatImageAlone) {
 
   const Outcome failed = shell(command(at("odd"), "data.on_error=fail"));
   EXPECT_EQ(failed.code, 2) << failed.err;
-  EXPECT_NE(failed.err.find("1_stack.ome.tif"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("1_pages.ome.tif"), std::string::npos) << failed.err;
   EXPECT_FALSE(fs::exists(at("odd.out/5_good.ome.tif")));
 }
 

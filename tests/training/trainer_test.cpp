@@ -354,15 +354,6 @@ TEST(TrainerOptions, WhatIsSetAfterParsingCounts) {
   EXPECT_EQ(options.deterministic_mode, "true");
 }
 
-TEST(Trainer, WarnsOfFloat16OnACpu) {
-  for (const std::string precision : {"16-mixed", "16-true", "bf16-mixed", "32"}) {
-    testing::internal::CaptureStderr();
-    const Tiny tiny("max_epochs: 1, precision: " + precision);
-    const std::string text = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(text.find("bf16-mixed or 32") != std::string::npos, precision[0] == '1') << text;
-  }
-}
-
 TEST(TrainerOptions, TakeWholeNumbersAndShares) {
   const auto options = test::trainer_options(
       "{limit_train_batches: 3, limit_val_batches: 0.5, val_check_interval: 0.25, "
