@@ -257,8 +257,12 @@ int run_throwing(const Program& program, int argc, char** argv) {
   } catch (const ConfigError& error) {
     if (arguments.multirun) throw;
     log::set_level(log::Level::error);
+    const bool is_shown =
+        !arguments.cfg.empty() || !arguments.info.empty() || !arguments.diff.empty();
     const auto check = [&](const std::vector<std::string>& words) {
-      Run run = make_run(program, arguments, composer.load(primary, words));
+      config::Composition composition = composer.load(primary, words);
+      if (is_shown) return;  // what is shown is not run: its values are not looked at
+      Run run = make_run(program, arguments, std::move(composition));
       run.check = true;
       load_engine<const Run>(program.entry)(run);
     };
