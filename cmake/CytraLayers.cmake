@@ -1,7 +1,8 @@
 # cytra_layer(nn [TORCH] [CALLS] [DEPENDS libs...]): all of src/nn as one OBJECT library, so no static registrar is dropped.
 # CALLS: it calls what has hot loops; -O1 compiles it a third faster. Its own are in *_kernels.cpp.
 # cytra_library(cytra LAYERS nn ... LINKS libs...): one shared library out of layers.
-# cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program, with a ctest for each suite.
+# cytra_tests(nn LINKS libs...): tests/nn/**_test.cpp as one gtest program, with a ctest for each suite; with FOLDERS for each folder, but for
+# the suites APART. ONE_THREAD: OpenMP's, but for the suites ALONE, beside which no other test runs.
 # EXCEPT names a folder in it that is a program of its own.
 # The sources of a target, 48 as one: what headers declare is compiled once for all of them, in 60 % of the time of 16 as
 # one and at most 2 GB. So what they have in anonymous namespaces must differ in name within a layer.
@@ -98,5 +99,5 @@ function(cytra_tests folder)
   if(ARG_TORCH)
     cytra_pch_of_program(test_${name})
   endif()
-  cytra_suites(test_${name} ${name} ${ARG_LABEL})
+  cytra_suites(test_${name} ${name} ${ARG_LABEL} ${ARG_UNPARSED_ARGUMENTS})
 endfunction()

@@ -1,12 +1,22 @@
-# cytra_suites(test_nn nn unit): a ctest for each suite of a gtest program, nn.Norms and so on, with the label unit. A process
-# for each test would load torch 1700 times, half a second each. A typed test is one suite. A suite in which a test is skipped,
-# and none fails, is listed as skipped. The second half of this file is what ctest runs: it asks the program that is there.
+# cytra_suites(test_nn nn unit [FOLDERS] [ONE_THREAD] [APART suites...] [ALONE suites...]): a ctest for each suite of a gtest program, nn.Norms
+# and so on, with the label unit. A typed test is one suite. With FOLDERS a ctest for each folder of its tests, nn.models: a process that loads
+# torch takes a fifth of a second, more than most suites. The suites APART, those that take long or change their process, still have one each.
+# ONE_THREAD: of OpenMP, but for the suites ALONE, which have the machine. A ctest in which a test is skipped, and none fails, is listed as
+# skipped. The second half of this file is what ctest runs: it asks the program that is there.
 if(NOT PROGRAM)
   set(CYTRA_SUITES ${CMAKE_CURRENT_LIST_FILE})
   function(cytra_suites target prefix label)
+    cmake_parse_arguments(ARG "FOLDERS;ONE_THREAD" "" "APART;ALONE" ${ARGN})
     set(include ${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake)
-    file(GENERATE OUTPUT ${include} CONTENT
-      "set(PROGRAM [[$<TARGET_FILE:${target}>]])\nset(PREFIX ${prefix})\nset(LABEL ${label})\ninclude([[${CYTRA_SUITES}]])\n")
+    file(GENERATE OUTPUT ${include} CONTENT "set(PROGRAM [[$<TARGET_FILE:${target}>]])
+set(PREFIX ${prefix})
+set(LABEL ${label})
+set(FOLDERS ${ARG_FOLDERS})
+set(ONE_THREAD ${ARG_ONE_THREAD})
+set(APART ${ARG_APART} ${ARG_ALONE})
+set(ALONE ${ARG_ALONE})
+include([[${CYTRA_SUITES}]])
+")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
   endfunction()
   return()
@@ -19,25 +29,54 @@ endif()
 set(list "${PROGRAM}_suites.cmake")
 if(NOT EXISTS "${list}" OR NOT "${list}" IS_NEWER_THAN "${PROGRAM}" OR NOT "${list}" IS_NEWER_THAN "${CMAKE_CURRENT_LIST_FILE}"
    OR NOT "${list}" IS_NEWER_THAN "${CMAKE_PARENT_LIST_FILE}")
-  execute_process(COMMAND "${PROGRAM}" --gtest_list_tests OUTPUT_VARIABLE output RESULT_VARIABLE result TIMEOUT 60)
-  string(REGEX MATCHALL "\n[A-Za-z0-9_/]+\\." suites "\n${output}")
-  if(NOT result EQUAL 0 OR NOT suites)
+  execute_process(COMMAND "${PROGRAM}" --gtest_list_tests "--gtest_output=json:${PROGRAM}_suites.json" OUTPUT_VARIABLE output
+    RESULT_VARIABLE result TIMEOUT 60)
+  if(result EQUAL 0)
+    file(STRINGS "${PROGRAM}_suites.json" lines REGEX "^      \"name\": |^ +\"file\": ")  # a suite's, and those of its tests
+  endif()
+  if(NOT result EQUAL 0 OR NOT lines)
     message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: ${result}\n${output}")
   endif()
-  string(REGEX REPLACE "/[0-9]+\\." "/*." suites "${suites}")  # of all types
-  string(REGEX REPLACE "[\n.]" "" suites "${suites}")
-  list(REMOVE_DUPLICATES suites)
+  string(REPLACE "\\/" "/" lines "${lines}")
+  set(names "")
+  set(suite "")
+  foreach(line ${lines})
+    if(line MATCHES "\"name\": \"(.*)\"")
+      string(REGEX REPLACE "/[0-9]+$" "/*" suite "${CMAKE_MATCH_1}")  # of all types
+    elseif(suite)  # the file of its first test
+      string(REPLACE "/*" "" name "${PREFIX}.${suite}")
+      list(FIND APART "${suite}" apart)
+      if(FOLDERS AND apart EQUAL -1 AND line MATCHES "tests/([^\"]*)/")
+        string(REPLACE "/" "." name "${CMAKE_MATCH_1}")
+      endif()
+      list(APPEND names "${name}")
+      list(APPEND filter_${name} "${suite}.*")
+      set(suite "")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES names)
   set(cost "")
   if(LABEL STREQUAL app)  # programs take long; they begin early, so that no core waits for the last of them
     set(cost "COST 10 ")
   endif()
   set(script "")
-  foreach(suite ${suites})
-    string(REPLACE "/*" "" name "${PREFIX}.${suite}")
-    string(APPEND script "add_test(${name} [[${PROGRAM}]] --gtest_filter=${suite}.*)\nset_tests_properties(${name} PROPERTIES "
-      "LABELS ${LABEL} TIMEOUT 1200 SKIP_RETURN_CODE 77 ${cost}"
+  foreach(name ${names})
+    list(REMOVE_DUPLICATES filter_${name})
+    string(REPLACE ";" ":" filter "${filter_${name}}")
+    unset(filter_${name})
+    string(REGEX REPLACE "^${PREFIX}\\." "" suite "${name}")
+    list(FIND ALONE "${suite}" alone)
+    set(how "${cost}")
+    set(threads "")
+    if(NOT alone EQUAL -1)
+      string(APPEND how "PROCESSORS 2 ")
+    elseif(ONE_THREAD)
+      set(threads ";OMP_NUM_THREADS=1")
+    endif()
+    string(APPEND script "add_test(${name} [[${PROGRAM}]] [[--gtest_filter=${filter}]])\nset_tests_properties(${name} PROPERTIES "
+      "LABELS ${LABEL} TIMEOUT 1200 SKIP_RETURN_CODE 77 ${how}"
       # Tests side by side: threads that wait leave the core to others.
-      "ENVIRONMENT \"CYTRA_SKIPPED=77;OMP_WAIT_POLICY=passive\")\n")
+      "ENVIRONMENT \"CYTRA_SKIPPED=77;OMP_WAIT_POLICY=passive${threads}\")\n")
   endforeach()
   file(WRITE "${list}" "${script}")
 endif()
