@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Folders and tables as labs have them, small, each under three sets of names: `train data.path=FOLDER` decides what they are.
 
-    layouts.py BIN [NAME ...]
+    layouts.py TRAIN_OFTEN [NAME ...]
 
 Each layout of LAYOUTS has what is expected: the experiment that is taken at first try, "LINE" where an error prints a line to type, which is
 then run on the same data, or the words of a refusal. TRAINED ones train a step by their first names; others are checked, a quarter of the time.
@@ -10,7 +10,6 @@ Prints a table and its sums; a layout that does worse than LAYOUTS says fails th
 import json
 import os
 import re
-import shlex
 import struct
 import subprocess
 import sys
@@ -427,23 +426,35 @@ def lines_in(text):
     return [" ".join(words) for words in lines]
 
 
-def train(programs, path, words, cwd):
-    command = (f"{shlex.quote(str(programs / 'train'))} {shlex.quote('data.path=' + json.dumps(str(path)))} trainer.accelerator=cpu "
-               f"performance.num_threads=1 {words}")
-    done = subprocess.run(command, shell=True, cwd=cwd, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
-    return done.returncode, done.stderr
+class Train:
+    """`train` many times: train_often.cpp loads the engine once."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, OMP_NUM_THREADS="1"))
+
+    def __call__(self, path, typed, cwd):
+        """The exit code and the messages; `typed` is what a reader types after the rest, for the shell to take apart."""
+        taken = subprocess.run(f"printf '%s\\0' {typed}", shell=True, cwd=cwd, capture_output=True, text=True)
+        if taken.returncode != 0:
+            return taken.returncode, taken.stderr
+        line = [f"{cwd}", f"{cwd}/said", f"data.path={json.dumps(str(path))}", "trainer.accelerator=cpu", "performance.num_threads=1",
+                *taken.stdout.split("\0")[:-1]]
+        self.process.stdin.write(json.dumps(line) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline()), (cwd / "said").read_text()
 
 
 STEP = ("data.num_workers=0 logger=none trainer.max_steps=1 trainer.limit_val_batches=1 callbacks=none paths.output_dir=run ")
 
 
-def outcome(programs, name, n, cwd):
+def outcome(train, name, n, cwd):
     """("first" | "line" | "refused" | "failed", why)."""
     write, expected = LAYOUTS[name]
     s = Set(str(cwd / "data"), n)  # beside the run folder
     write(s)
     is_whole = expected == LINE or name in REFUSED or (n == 0 and name in TRAINED)
-    code, said = train(programs, s.root, STEP if is_whole else "--check", cwd)
+    code, said = train(s.root, STEP if is_whole else "--check", cwd)
     if expected != LINE and name not in REFUSED:
         taken = [line for line in said.splitlines() if "from the data:" in line]
         return ("first", "") if code == 0 and any(expected in line for line in taken) else ("failed", said)
@@ -454,26 +465,27 @@ def outcome(programs, name, n, cwd):
     if code != 2 or not lines:
         return "failed", said
     for line in lines:
-        code, said = train(programs, s.root, STEP + line, cwd)
+        code, said = train(s.root, STEP + line, cwd)
         if code != 0:
             return "failed", f"{line}: {said}"
     return "line", ""
 
 
 def main():
-    programs, chosen = Path(sys.argv[1]).resolve(), sys.argv[2:] or list(LAYOUTS)
+    train, chosen = Train(Path(sys.argv[1]).resolve()), sys.argv[2:] or list(LAYOUTS)
     sums, wrong = {}, []
     for name in chosen:
         wanted = "failed" if name in KNOWN else "line" if LAYOUTS[name][1] == LINE else "refused" if name in REFUSED else "first"
         for n in range(len(NAMES)):
             with tempfile.TemporaryDirectory() as folder:
-                found, why = outcome(programs, name, n, Path(folder))
+                found, why = outcome(train, name, n, Path(folder))
             sums[found] = sums.get(found, 0) + 1
             if found != wanted:
                 wrong.append(f"{name} ({NAMES[n][0]}): {found}, expected {wanted}\n{why}")
     print(f"{len(chosen)} layouts, {len(NAMES)} sets of names: " + ", ".join(f"{count} {kind}" for kind, count in sorted(sums.items())))
     print("\n".join(wrong))
-    return 1 if wrong else 0
+    train.process.stdin.close()
+    return 1 if wrong or train.process.wait() else 0
 
 
 if __name__ == "__main__":
