@@ -155,30 +155,34 @@ def hangs(programs, full, count, random):
     seconds, tried = [], 0
     endless = SCRIPTS / "endless.pt"
     for _ in range(3 if full else 1):
+        begun = []  # side by side, as each takes a core until it ends
         for code, number in ((143, signal.SIGTERM), (130, signal.SIGINT)):
+            folder = programs.folder / f"hung {code}"
+            shutil.rmtree(folder, ignore_errors=True)
+            (folder / "video").mkdir(parents=True)
             for name, command in {
-                    "predict": programs.predict(endless, image, programs.folder / "out", "performance.backend=eager"),
-                    "process_video": [programs.bin / "process_video", video, programs.folder / "video/out.mp4", "--ckpt", endless,
+                    "predict": programs.predict(endless, image, folder / "out", "performance.backend=eager"),
+                    "process_video": [programs.bin / "process_video", video, folder / "video/out.mp4", "--ckpt", endless,
                                       "performance.backend=eager", "trainer.accelerator=cpu"],
                     "batch_segment": [programs.bin / "batch_segment", image, "--detector", endless, "--segmenter", segmenter,
-                                      "--device", "cpu", f"paths.output_dir={programs.folder / 'out'}"]}.items():
+                                      "--device", "cpu", f"paths.output_dir={folder / 'segmented'}"]}.items():
                 if name == "process_video" and made.returncode != 0:
                     continue  # a build without FFmpeg
-                shutil.rmtree(programs.folder / "out", ignore_errors=True)
-                (programs.folder / "video").mkdir(exist_ok=True)
-                process = start(command)
-                wait_for_work(process)
-                time.sleep(random.uniform(1, 3))
-                expect(process.poll() is None, f"{name}: ended by itself: {process.returncode}")
-                begin = time.monotonic()
-                process.send_signal(number)
-                _, process.err = process.communicate(timeout=60)
-                seconds.append(time.monotonic() - begin)
-                expect(process.returncode == code, f"{name}: exit code {process.returncode}: {process.err}")
-                left = [path.name for folder in ("out", "video") for path in (programs.folder / folder).rglob("*")
-                        if ".tmp." in path.name or path.suffix in (".mp4", ".tif")]
-                expect(not left, f"{name}: left behind {left}")
-                tried += 1
+                begun.append((name, code, number, start(command)))
+        for *_, process in begun:
+            wait_for_work(process)
+        time.sleep(random.uniform(1, 3))
+        for name, _, number, process in begun:
+            expect(process.poll() is None, f"{name}: ended by itself: {process.returncode}")
+            process.send_signal(number)
+        begin = time.monotonic()
+        for name, code, _, process in begun:
+            _, process.err = process.communicate(timeout=60)
+            seconds.append(time.monotonic() - begin)
+            expect(process.returncode == code, f"{name}: exit code {process.returncode}: {process.err}")
+            tried += 1
+        left = [path.name for path in programs.folder.glob("hung */**/*") if ".tmp." in path.name or path.suffix in (".mp4", ".tif")]
+        expect(not left, f"left behind {left}")
     return f"{tried} signals", f"all ended within {max(seconds):.1f} s with the signal's exit code, nothing half written left"
 
 
