@@ -17,7 +17,7 @@ declare -A torch_pins_of=([2.11]='torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvi
                           [2.15]='torch==2.15.0 nvidia-cuda-runtime==13.2.86 nvidia-cuda-cupti==13.2.86')
 openvino_version=2026.4.1
 packages=(build-essential g++ cmake ninja-build git python3-venv libyaml-cpp-dev libfmt-dev libcli11-dev
-          nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libopenjp2-7-dev zlib1g-dev
+          nlohmann-json3-dev libtiff-dev libpng-dev libjpeg-dev libwebp-dev libopenjp2-7-dev zlib1g-dev
           libblosc-dev libzstd-dev liblz4-dev libxxhash-dev libisal-dev pkg-config libgtest-dev libgloo-dev
           libboost-dev libutf8proc-dev)
 # Left out where the distribution lacks them: the first two make a build faster, the third the programs.
@@ -367,7 +367,7 @@ setup() {
   else
     if [[ ! -e $state/packages ]]; then
       say 'setup: no apt-get here; needed are g++ 11, cmake 3.22, ninja, git, and the development packages of' \
-          'yaml-cpp, fmt, CLI11, nlohmann-json, libtiff, libpng, libjpeg, openjpeg, zlib, blosc, zstd, lz4, isa-l, utf8proc, gloo and googletest (cmake names any it misses)'
+          'yaml-cpp, fmt, CLI11, nlohmann-json, libtiff, libpng, libjpeg, libwebp, openjpeg, zlib, blosc, zstd, lz4, isa-l, utf8proc, gloo and googletest (cmake names any it misses)'
     fi
     check_tools late
   fi

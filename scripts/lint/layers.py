@@ -19,7 +19,7 @@ LAYERS = {
 # (a header, where it may be included, that place in words)
 HOMES = [
     (r"yaml-cpp/", r"src/config/text/[^/]+\.cpp$", "src/config/text/*.cpp"),
-    (r"(tiffio|png|jpeglib|jerror|openjpeg|zlib|isa-l/\w+|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
+    (r"(tiffio|png|jpeglib|jerror|openjpeg|webp/decode|zlib|isa-l/\w+|blosc|zstd|lz4)\.h$", r"src/io/.+$", "src/io/"),
     (r"dcmtk/", r"src/io/dicom/", "src/io/dicom/"),
     (r"lib(av\w+|swscale)/", r"src/io/ffmpeg/", "src/io/ffmpeg/"),
     (r"(hdf5|H5\w*)\.h$", r"src/io/hdf5/", "src/io/hdf5/"),

@@ -29,7 +29,7 @@ constexpr const char* kForeign[] = {".czi",  ".nd2",  ".lif", ".lei",  ".oib",  
                                     ".dm4",  ".mrc",  ".rec", ".mrcs", ".mrxs", ".bif", ".sld",
                                     ".flex", ".xdce", ".c01", ".ics"};
 /// The endings of photographs that ImageMagick reads and we don't.
-constexpr const char* kPhotographs[] = {".webp", ".avif", ".heic", ".heif", ".jxl"};
+constexpr const char* kPhotographs[] = {".avif", ".heic", ".heif", ".jxl"};
 
 std::string ending_in_small(const std::string& path) {
   return in_small_letters(fs::path(path).extension().string());

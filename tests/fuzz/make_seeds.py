@@ -41,6 +41,7 @@ def write_files():
     write("jpeg", files(["*.jpg", "*.jpeg"]))
     write("bmp", files(["*.bmp"]))
     write("gif", files(["*.gif"]))
+    write("webp", files(["*.webp"]))
     write("jpeg2000", files(["*.jp2", "*.j2k"]))
     write("png", [png(depth, colour) for depth, colour in ((8, 0), (16, 0), (8, 2), (16, 2))])
     write("csv", ['raw,seg\na.tif,"b, ""c"".tif"\n', "\ufeffraw\r\na.tif\r\n\r\n", "raw\tseg\na\tb\n"])

@@ -327,9 +327,23 @@ def make_gif():
         case(path.name, array if path.name == "palette.gif" else array[:1])
 
 
+def make_webp():
+    """As Pillow writes them; read by Pillow. Alpha is dropped."""
+    noise = np.random.default_rng(7).integers(0, 256, (37, 45, 4), dtype=np.uint8)
+    smooth = np.stack([values("u1", y=37, x=45)[0, 0, 0]] * 3 + [noise[..., 3]], -1)
+    for name, array, options in (("lossless.webp", noise[..., :3], {"lossless": True}), ("lossless_alpha.webp", noise, {"lossless": True}),
+                                 ("lossy.webp", noise[..., :3], {"quality": 80}), ("lossy_alpha.webp", noise, {"quality": 60}),
+                                 ("grey.webp", smooth[..., :3], {"quality": 80})):
+        Image.fromarray(array).save(FOLDER / name, **options)
+        with Image.open(FOLDER / name) as file:
+            case(name, np.asarray(file)[..., :3].transpose(2, 0, 1)[:, None])
+    frames = [Image.fromarray(noise[..., i]) for i in range(2)]
+    frames[0].save(FOLDER / "animated.webp", save_all=True, append_images=frames[1:])  # refused
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_cmyk, make_jpeg2000, make_bmp, make_gif):
+    for make in (make_tiff, make_nifti, make_npy, make_jpeg, make_cmyk, make_jpeg2000, make_bmp, make_gif, make_webp):
         make()
     lines = ",\n".join(json.dumps(entry) for entry in cases)
     (FOLDER / "cases.json").write_text(f"[\n{lines}\n]\n")

@@ -401,6 +401,15 @@ TEST(Bombs, JpegOfManyScans) {
   EXPECT_LT(seconds, kSlower);
 }
 
+TEST(Bombs, WebPOfTheLargestSides) {
+  const Folder folder;
+  const MemoryLimit limit(kMuch);
+  std::string file("RIFF\x30\0\0\0WEBPVP8L\x24\0\0\0\x2f", 21);
+  file += std::string("\xff\xff\xff\x0f", 4) + std::string(31, '\0');  // 16384 x 16384, one colour
+  put(folder / "a.webp", file);
+  EXPECT_NE(refusal(folder / "a.webp").find("16384"), std::string::npos);
+}
+
 TEST(Bombs, Jpeg2000OfManyTilesAndChannels) {
   const Folder folder;
   const MemoryLimit limit(kMuch);

@@ -278,7 +278,7 @@ TEST(Mutants, Jpeg) {
 }
 
 TEST(Mutants, Bmp) {
-  run_mutants(golden_sources({".bmp", ".gif"}), {});
+  run_mutants(golden_sources({".bmp", ".gif", ".webp"}), {});
 }
 
 TEST(Mutants, Jpeg2000) {
