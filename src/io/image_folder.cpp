@@ -219,7 +219,14 @@ std::string conversion_of(const std::string& path) {
     return fmt::format(
         "convert it with ImageMagick: magick {} {}", from, shell_quote(stem + ".png"));
   }
-  if (ending == ".mat") return "save its array by scipy.io.loadmat and numpy.save, as .npy";
+  if (ending == ".mat") {
+    return fmt::format(
+        "save it in MATLAB with '-v7.3', or: python3 -c \"import sys, numpy, scipy.io; "
+        "a = max(scipy.io.loadmat(sys.argv[1]).values(), key=numpy.size); "
+        "numpy.save(sys.argv[2], a.T.swapaxes(-1, -2))\" {} {}",
+        from,
+        shell_quote(stem + ".npy"));
+  }
   if (std::ranges::find(kForeign, ending) == std::end(kForeign)) return "";
   return fmt::format(
       "convert it with Bio-Formats: bfconvert {} {}", from, shell_quote(stem + ".ome.tif"));

@@ -35,12 +35,19 @@ const Format* probe(const std::string& head, const std::string& path) {
   return nullptr;
 }
 
+bool is_older_matlab(const std::string& path) {
+  std::error_code error;
+  return in_small_letters(path).ends_with(".mat") &&
+         std::filesystem::is_regular_file(path, error) && InputFile(path).begin(10) == "MATLAB 5.0";
+}
+
 [[noreturn]] void fail_unknown(const std::string& path, const std::string& head) {
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(path, error);
   const std::string found = is_folder                   ? "a folder without a Zarr image"
                             : head.empty()              ? "an empty file"
                             : head.substr(0, 2) == "PK" ? "a zip archive"
+                            : is_older_matlab(path)     ? "a file of MATLAB from before v7.3"
                                                         : "not an image of a known format";
   const std::string known = format_titles("or", [](const Format&) { return true; });
   const std::string conversion = conversion_of(path);
@@ -59,7 +66,7 @@ bool is_image_path(const std::string& path) {
            !(name.starts_with(".") && name.find(".tmp.") != std::string::npos);
   }
   const Format* format = format_of_name(name);
-  return format != nullptr && !format->are_folders;
+  return format != nullptr && !format->are_folders && !is_older_matlab(path);
 }
 
 std::string file_of(const std::string& path) {

@@ -70,6 +70,31 @@ def versions():
         data.attrs["axistags"] = axistags("yxc")
 
 
+def matlab():
+    """Files of MATLAB's -v7.3: behind a block that begins with its name, axes reversed, numbers and texts as arrays."""
+    def write(name, arrays):
+        with h5py.File(FOLDER / name, "w", userblock_size=512) as file:
+            for key, (array, kind) in arrays.items():
+                data = file.create_dataset(key, data=array.T, **({"chunks": True, "compression": "gzip"} if array.size > 9 else {}))
+                data.attrs["MATLAB_class"] = np.bytes_(kind)
+        with open(FOLDER / name, "r+b") as file:
+            file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(116) + bytes(8) + b"\0\2IM")
+
+    # In MATLAB's order: Y, X; Y, X, Z; Y, X, C. What is beside it in the file is no image.
+    beside = {"spacing": (np.array([[0.5]]), "double"), "unit": (np.array([[117, 109]], "u2"), "char"),
+              "#refs#/a": (values("u1", (9, 8)), "uint8")}
+    plane, volume, colour = values("f8", (9, 8)), values("u2", (9, 8, 4)), values("u1", (9, 8, 3))
+    mask = (values("u1", (9, 8)) > 120).astype("u1")
+    write("plane.mat", {"img": (plane, "double"), **beside})
+    write("volume.mat", {"stack": (volume, "uint16"), **beside})
+    write("colour.mat", {"rgb": (colour, "uint8")})
+    write("several.mat", {"img": (plane, "double"), "mask": (mask, "logical"), "s/volume": (volume, "uint16")})
+    for name, array in (("plane.mat", plane[None, None]), ("volume.mat", volume.transpose(2, 0, 1)[None]),
+                        ("colour.mat", colour.transpose(2, 0, 1)[:, None]), ("several.mat/img", plane[None, None]),
+                        ("several.mat/mask", mask[None, None]), ("several.mat/s/volume", volume.transpose(2, 0, 1)[None])):
+        case(name, array)
+
+
 def main():
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
@@ -110,6 +135,7 @@ def main():
         for t in range(len(whole)):
             case(f"ilastik_{axes}.h5", whole[t], **({"timepoint": t, "timepoints": 2} if len(whole) > 1 else {}))
     versions()
+    matlab()
     if len(sys.argv) > 1:
         for path in sorted(Path(sys.argv[1]).rglob("*.h5")):
             with h5py.File(path) as file:

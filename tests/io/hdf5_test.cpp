@@ -16,7 +16,7 @@ std::string golden_hdf5(const std::string& name) {
   return std::string(CYTRA_SOURCE_DIR) + "/tests/golden/hdf5/" + name;
 }
 json hdf5_cases() {
-  return test::at_least(54, json::parse(bytes_of(golden_hdf5("cases.json"))));
+  return test::at_least(60, json::parse(bytes_of(golden_hdf5("cases.json"))));
 }
 std::string hdf5_place(const json& entry) {
   return entry.contains("real") ? real_data("plantseg/" + entry["file"].get<std::string>())
@@ -97,6 +97,28 @@ TEST(Hdf5, NamesItsDataSets) {
   EXPECT_TRUE(is_image_path("a.H5"));
   EXPECT_EQ(file_of(golden_hdf5("sets.hdf5/a/colour")), golden_hdf5("sets.hdf5"));
   EXPECT_EQ(file_of("no.h5/raw"), "no.h5/raw");
+}
+
+TEST(Hdf5, MatlabsArraysHaveTheirNamesAndAxes) {
+  SKIP_WITHOUT_MODULE("hdf5");
+  const std::string message = error_of(golden_hdf5("several.mat"));
+  for (const char* words : {"several.mat/DATASET", "img (9 x 8)", "s/volume (9 x 8 x 4)"})
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  Selection selection;
+  selection.axes = "CYX";
+  const Image image = read_image(golden_hdf5("volume.mat"), selection);
+  EXPECT_EQ(image.shape, (std::array<int64_t, 4>{4, 1, 9, 8}));
+  EXPECT_EQ(image.pixels, read_image(golden_hdf5("volume.mat")).pixels);
+}
+
+TEST(Hdf5, OlderFilesOfMatlabAreConverted) {
+  const Folder folder;
+  put(folder / "a.mat", "MATLAB 5.0 MAT-file, Platform: GLNXA64" + std::string(90, ' '));
+  const std::string message = error_of(folder / "a.mat");
+  for (const char* words : {"from before v7.3", "scipy.io.loadmat", "a.npy"})
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  EXPECT_FALSE(is_image_path(folder / "a.mat"));
+  EXPECT_TRUE(is_image_path(golden_hdf5("plane.mat")));
 }
 
 TEST(Hdf5, NothingOutsideOfTheFileIsRead) {

@@ -482,7 +482,7 @@ TEST(Mutants, Dicom) {
 }
 TEST(Mutants, Hdf5) {
   SKIP_WITHOUT_MODULE("hdf5");
-  run_mutants(golden_sources({".h5", ".hdf5"}, {"hdf5"}), {});
+  run_mutants(golden_sources({".h5", ".hdf5", ".mat"}, {"hdf5"}), {});
 }
 TEST(Mutants, Video) {
   SKIP_WITHOUT_MODULE("ffmpeg");

@@ -25,6 +25,7 @@ herr_t refuse_link(const char*, const char*, const char*, const char*, unsigned*
 
 /// The data sets of 2 to 5 dimensions, "path: 3 x 4"; soft and external links are not followed.
 struct FoundDataSets {
+  bool is_matlab = false;
   std::size_t objects = 0;
   std::map<std::string, std::string> sets;  // with their shapes
   std::vector<std::string> closed;          // libhdf5 does not open them
@@ -45,6 +46,10 @@ herr_t add_set(hid_t root, const char* name, const H5O_info_t* info, void* data)
     return 0;
   hsize_t sides[5];
   H5Sget_simple_extent_dims(space.get(), sides, nullptr);
+  // Of MATLAB's, numbers and texts are arrays of one row, and #refs# has what cells hold.
+  const bool is_part = name[0] == '#' || sides[axes - 1] < 2 || sides[axes - 2] < 2;
+  if (found.is_matlab && is_part) return 0;
+  if (found.is_matlab) std::reverse(sides, sides + axes);
   found.sets[name] = fmt::format("{}", fmt::join(sides, sides + axes, " x "));
   return 0;
 }
@@ -71,6 +76,7 @@ void Hdf5File::fail(const std::string& what, const std::string& expected) const 
 
 Hdf5File::Hdf5File(const std::string& path, const std::string& set) : path_(path), input_(path) {
   bytes_ = static_cast<std::size_t>(input_.bytes());
+  is_matlab_ = input_.begin(6) == "MATLAB";
   const std::lock_guard<std::mutex> lock(hdf5_mutex());
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5PLset_loading_state(0);  // loads no code from the file system
@@ -108,6 +114,7 @@ Hdf5File::~Hdf5File() {
 void Hdf5File::open_set(const std::string& set) {
   std::string name = set;
   FoundDataSets found;
+  found.is_matlab = is_matlab_;
   // The file's order is used, as for another one libhdf5 trusts the number of links that the file
   // claims.
   if (H5Ovisit2(file_.get(), H5_INDEX_NAME, H5_ITER_NATIVE, add_set, &found, H5O_INFO_BASIC) < 0)
@@ -258,6 +265,8 @@ std::string Hdf5File::text_of(const char* name) const {
 }
 
 void Hdf5File::read_axes() {
+  if (is_matlab_ && shape_.size() < 4)
+    axes_ = shape_.size() == 2 ? "xy" : shape_[0] == 3 ? "cxy" : "zxy";
   const std::string tags = text_of("axistags");  // ilastik's, in VIGRA's JSON
   if (!tags.empty()) {
     const nlohmann::json parsed = nlohmann::json::parse(tags, nullptr, false);

@@ -52,6 +52,7 @@ class Hdf5File {
   /// The size of chunks, or of pieces of a data set without chunks.
   const std::vector<hsize_t>& chunk() const { return chunk_; }
   const std::string& axes() const { return axes_; }  // "zyxc", or "" when the file does not say
+  bool is_matlab() const { return is_matlab_; }  // its arrays are stored with their axes reversed
   const std::array<double, 3>& spacing_um() const { return spacing_um_; }  // z, y, x; 0: unknown
   /// Reads the chunk that begins at `at`; it is a whole chunk also at the edge.
   void read_chunk(const std::vector<hsize_t>& at, std::vector<unsigned char>& values) const;
@@ -75,7 +76,7 @@ class Hdf5File {
   StoredType type_;
   std::vector<hsize_t> shape_, chunk_;
   std::size_t chunk_bytes_ = 0;
-  bool is_chunked_ = false;
+  bool is_chunked_ = false, is_matlab_ = false;
   std::vector<int> filters_;
   std::vector<unsigned char> fill_;
   std::string axes_;

@@ -21,11 +21,13 @@ class Hdf5Image final : public ImageReader {
       axes.clear();
       for (const char name : array_axes(path, selection.axes, {shape.begin(), shape.end()}))
         axes += name == '-' ? '-' : static_cast<char>(name - 'A' + 'a');
+      if (file_.is_matlab()) std::swap(axes.end()[-1], axes.end()[-2]);
     }
-    if (axes.empty() && shape.size() == 5) {
-      throw DataError(path +
-                      ": 5 dimensions without axistags, expected Y, X; Z, Y, X; C, Z, Y, X, or "
-                      "ilastik's attribute axistags");
+    if (axes.empty() && (shape.size() == 5 || file_.is_matlab())) {
+      throw DataError("{}: {} dimensions, expected 2 or 3{}, or data.axes, which names them",
+                      path,
+                      shape.size(),
+                      file_.is_matlab() ? "" : ", 4, ilastik's attribute axistags");
     }
     if (axes.empty()) axes = std::string(kAxes).substr(5 - shape.size());
     std::array<int64_t, 5> sides{1, 1, 1, 1, 1};
