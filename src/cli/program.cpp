@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/data_errors.h"
 #include "base/end_process.h"
 #include "base/error.h"
 #include "base/escape.h"
@@ -295,8 +296,10 @@ int report(const std::exception& error) {
                                : with_source(error.what());
   if (const auto* of_a_path = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     text = of_a_path->path1().string() + ": " + of_a_path->code().message();
-  // An error of the configuration has a line for each problem; other messages are one line.
-  if (dynamic_cast<const ConfigError*>(&error) == nullptr) text = escaped(text);
+  // Errors of the configuration and of a table's rows have a line each; others are one line.
+  if (dynamic_cast<const ConfigError*>(&error) == nullptr &&
+      dynamic_cast<const DataErrors*>(&error) == nullptr)
+    text = escaped(text);
   if (code == 5 && text.find(';') == std::string::npos) {
     text = fmt::format(
         "out of memory: {}; try a smaller data.batch_size, patch or inference_args.sw_batch_size, "

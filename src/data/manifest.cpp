@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/data_errors.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/unicode.h"
@@ -283,11 +284,11 @@ std::vector<Sample> Manifest::samples(const std::vector<std::size_t>& rows) cons
       add_row(row, result);
     } catch (const DataError& error) {
       ++count;
-      if (count <= kMostProblems) problems += (count == 1 ? "" : "\n") + std::string(error.what());
+      if (count <= kMostProblems) problems += (count == 1 ? "" : "\n") + escaped(error.what());
     }
   }
   if (count > kMostProblems) problems += fmt::format("\nand {} rows more", count - kMostProblems);
-  if (count > 0 && (!leave_out_ || result.empty())) throw DataError(problems);
+  if (count > 0 && (!leave_out_ || result.empty())) throw DataErrors(problems);
   if (count > 0) log::warn("{} rows are left out:\n{}", count, problems);
   return result;
 }

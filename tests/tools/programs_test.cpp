@@ -323,6 +323,9 @@ TEST_F(Programs, BrokenImagesAreNamed) {
   }
   std::ofstream(at("broken/train.csv")) << "raw,seg\ncut.tif,cut.tif\nmissing.tif,cut.tif\n";
   expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:3", "missing.tif"});
+  std::ofstream(at("broken/train.csv")) << "raw,seg\nmissing.tif,cut.tif\nalso.tif,cut.tif\n";
+  expect_mistake(train("'data.path=" + at("broken") + "'"),
+                 {"train.csv:2", "\n" + at("broken/train.csv:3")});  // a line each
   std::ofstream(at("broken/train.csv")) << "raw,seg\ncut.tif\n";
   expect_mistake(train("'data.path=" + at("broken") + "'"), {"train.csv:2"});
 }
