@@ -18,6 +18,7 @@
 #include "data/datamodules/folds.h"
 #include "data/datamodules/image_folders.h"
 #include "data/layout/folder_hint.h"
+#include "data/layout/folder_layout.h"
 #include "data/layout/layout_names.h"
 #include "data/source_keys.h"
 #include "io/annotations/annotations.h"
@@ -26,15 +27,6 @@
 namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
-
-bool is_of_many(const std::string& path) {
-  try {
-    return !io::annotated_images(path).empty();
-  } catch (const DataError&) {
-    if (path.ends_with(".json")) throw;
-    return false;  // XML of something else
-  }
-}
 
 class FolderDatamodule final : public DataModule, public Parted {
  public:

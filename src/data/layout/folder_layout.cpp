@@ -14,6 +14,7 @@
 #include "data/layout/layout_names.h"
 #include "io/annotations/annotations.h"
 #include "io/image_folder.h"
+#include "io/input_file.h"
 #include "io/reader.h"
 
 namespace cytra::data {
@@ -43,11 +44,13 @@ Holding look_into(const fs::path& folder, const std::string& name) {
 }
 
 bool is_of_many(const fs::path& path) {
+  const bool is_xml = path.extension() == ".xml";
+  if (!is_xml && path.extension() != ".json") return false;
   try {
-    return (path.extension() == ".json" || path.extension() == ".xml") &&
-           !io::annotated_images(path.string()).empty();
-  } catch (const Error&) {
-    return false;
+    return !io::annotated_images(path.string()).empty();
+  } catch (const Error&) {  // its first words tell of which kind a damaged one is
+    const std::string begin = io::InputFile(path.string()).begin(4096);
+    return begin.find(is_xml ? "<annotations" : "\"images\"") != std::string::npos;
   }
 }
 
