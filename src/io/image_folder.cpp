@@ -97,15 +97,34 @@ void leave_out_parts(const std::string& folder, std::vector<std::string>& images
       fs::path(first_part).filename().string()));
 }
 
+/// Whether a folder is that of a run, or has such folders alone, beside tables and logs of sweeps.
+bool has_only_runs(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / ".hydra", error)) return true;
+  bool has_run = false;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string ending = ending_in_small(entry.path().string());
+    if (is_hidden(entry.path().filename().string())) continue;
+    const bool is_run =
+        entry.is_directory(error) && !entry.is_symlink(error) && has_only_runs(entry.path());
+    if (!is_run && ending != ".yaml" && ending != ".log") return false;
+    has_run |= is_run;
+  }
+  return has_run;
+}
+
 }  // namespace
 
 bool is_hidden(const std::string& name) {
-  if (name.starts_with(".")) return true;
+  const std::string last = fs::path(name).filename().string();
+  if (last.starts_with(".")) return true;
   for (const char* left :
        {"__MACOSX", "Thumbs.db", "thumbs.db", "desktop.ini", "$RECYCLE.BIN", "@eaDir"}) {
-    if (name == left) return true;
+    if (last == left) return true;
   }
-  return false;
+  std::error_code error;
+  return name.find('/') != std::string::npos && fs::is_directory(name, error) &&
+         has_only_runs(name);
 }
 
 std::vector<std::string> list_images(const std::string& folder, bool is_recursive) {
@@ -119,7 +138,7 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
     const std::string path = entries->path().string();
     std::error_code ignored;  // a loop of links
     const bool is_folder = entries->is_directory(ignored);
-    const bool is_left_out = is_hidden(entries->path().filename().string());
+    const bool is_left_out = is_hidden(path);
     const bool is_image =
         !is_left_out && (is_folder || entries->is_regular_file(ignored)) && is_image_path(path);
     if (is_folder && (is_left_out || is_image || !is_recursive))
@@ -202,7 +221,7 @@ bool may_hold_images(const std::string& folder) {
   fs::recursive_directory_iterator entries(folder, error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
     const std::string path = entries->path().string();
-    if (is_hidden(entries->path().filename().string())) continue;
+    if (is_hidden(path)) continue;
     if (++count > kMost || is_image_path(path) || !conversion_of(path).empty()) return true;
   }
   return false;

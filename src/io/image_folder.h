@@ -5,8 +5,8 @@
 
 namespace cytra::io {
 
-/// Whether it is a name that systems put beside files: with a dot in front (.DS_Store, ._a.tif),
-/// __MACOSX, Thumbs.db and others.
+/// Whether lists leave it out: a name that systems put beside files (.DS_Store, ._a.tif, __MACOSX,
+/// Thumbs.db), or the path of a folder with nothing but runs of our programs, such as logs/.
 bool is_hidden(const std::string& name);
 
 /// Lists the images of a folder, with `is_recursive` also of folders below (links to folders are

@@ -24,7 +24,8 @@ std::vector<std::string> folders_in(const fs::path& place) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(place, ignored)) {
     std::string name = entry.path().filename().string();
-    if (entry.is_directory(ignored) && !io::is_hidden(name)) names.push_back(std::move(name));
+    if (entry.is_directory(ignored) && !io::is_hidden(entry.path().string()))
+      names.push_back(std::move(name));
   }
   std::ranges::sort(names);
   return names;

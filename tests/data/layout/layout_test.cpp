@@ -7,6 +7,7 @@
 #include "data/layout/layout_names.h"
 #include "data/manifest.h"
 #include "io/annotations/annotations.h"
+#include "io/image_folder.h"
 #include "tests/data/datamodule_fixture.h"
 #include "tests/support/tmp_dir.h"
 
@@ -403,6 +404,33 @@ TEST_F(Layout, AFewNamesOfManyAreMisspelt) {
   const std::string why = message_of([&] { module->items(data::Split::train); });
   EXPECT_NE(why.find("34_training.tif: no image named '34'"), std::string::npos) << why;
   EXPECT_NE(why.find("of 80 images 1 has no partner"), std::string::npos) << why;
+}
+
+// A training that was started in the folder of its images, and one among them.
+TEST_F(Layout, OwnRunsAreNoPartOfTheData) {
+  const std::string run = "/train/runs/a/b/2026-01-01_00-00-00/";
+  const auto has_run = [&](const std::string& set) {
+    add({set + "logs" + run + ".hydra/config.yaml",
+         set + "logs" + run + "pictures/a.png",
+         set + "logs/train/multiruns/2026/0/.hydra/config.yaml",
+         set + "logs/train/multiruns/2026/0.log",
+         set + "predictions/.hydra/config.yaml",
+         set + "predictions/a.png"});
+  };
+  add({"pairs/images/a.png", "pairs/masks/a.png"});
+  add({"one/a.png", "one/a_mask.png"});
+  add({"classes/dead/a.png", "classes/alive/b.png"});
+  data::DataNeeds needs{"raw", "seg", true, false};
+  needs.may_be_classes = true;
+  for (const std::string set : {"pairs", "one", "classes"}) {
+    const std::string before = found_in(set, needs);
+    EXPECT_NE(before, "none") << set;
+    has_run(set + "/");
+    EXPECT_EQ(found_in(set, needs), before) << set;
+    EXPECT_EQ(io::list_images(dir_ / set, true).size(), 2U) << set;
+  }
+  add({"mine/run/.hydra/config.yaml", "mine/run/a.png", "mine/b.png", "notes/run/a.csv"});
+  EXPECT_EQ(io::list_images(dir_ / "mine", true), std::vector<std::string>{dir_ / "mine/b.png"});
 }
 
 TEST_F(Layout, OnlyImages) {
