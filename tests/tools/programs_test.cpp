@@ -442,6 +442,21 @@ TEST_F(Programs, AnInterruptedTestGivesNoNumbers) {
   EXPECT_NE(outcome.err.find("interrupted in the test"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Programs, GoingOnAgainReplacesWhatGoesOn) {
+  std::string line = train("trainer.limit_val_batches=0", "going");
+  for (int run = 0; run < 3; ++run) {
+    const Outcome outcome = shell("cd /; " + line);
+    ASSERT_EQ(outcome.code, 0) << line << outcome.err;
+    const std::size_t at = outcome.err.find("go on with it:  ") + 16;
+    line = outcome.err.substr(at, outcome.err.find('\n', at) - at);
+    for (const char* key : {" checkpoint.ckpt_path=", " trainer.max_steps="}) {
+      EXPECT_NE(line.find(key), std::string::npos) << line;
+      EXPECT_EQ(line.find(key), line.rfind(key)) << line;
+    }
+  }
+  EXPECT_NE(line.find("trainer.max_steps=16"), std::string::npos) << line;
+}
+
 TEST_F(Programs, InterruptSavesAndTellsHowToGoOn) {
   const Outcome outcome =
       shell(train("trainer.max_steps=100000 trainer.max_epochs=-1 trainer.limit_val_batches=0",

@@ -113,15 +113,31 @@ std::string write_held_out(const Node& data,
   return path;
 }
 
-/// The words with which a training that has all of its steps or epochs takes as many again.
-std::string twice_as_long(const training::TrainerOptions& trainer,
-                          const training::TrainState& state) {
-  std::string words;
-  if (trainer.max_steps > 0 && state.step >= trainer.max_steps)
-    words += fmt::format(" trainer.max_steps={}", 2 * trainer.max_steps);
-  if (trainer.max_epochs > 0 && state.epoch >= trainer.max_epochs)
-    words += fmt::format(" trainer.max_epochs={}", 2 * trainer.max_epochs);
-  return words;
+/// The command line with which the training goes on: one that has all of its steps or epochs takes
+/// as many again.
+std::string to_go_on(const cli::Run& run,
+                     const TrainConfig& config,
+                     const training::TrainState& state,
+                     const std::string& last) {
+  std::vector<std::string> added;
+  if (config.trainer.max_steps > 0 && state.step >= config.trainer.max_steps)
+    added.push_back(fmt::format("trainer.max_steps={}", 2 * config.trainer.max_steps));
+  if (config.trainer.max_epochs > 0 && state.epoch >= config.trainer.max_epochs)
+    added.push_back(fmt::format("trainer.max_epochs={}", 2 * config.trainer.max_epochs));
+  added.push_back(config::override_word("checkpoint.ckpt_path", last));
+  if (config.checkpoint.weights_only.value_or(false))
+    added.emplace_back("checkpoint.weights_only=false");
+  std::string line = run.command_line + " ";
+  for (const std::string& one : added) {
+    const std::string key = one.substr(0, one.find('=') + 1);
+    for (const std::string& word : run.overrides) {
+      const std::string typed = " " + shell_quote(word) + " ";
+      const std::size_t at = word.starts_with(key) ? line.find(typed) : std::string::npos;
+      if (at != std::string::npos) line.erase(at, typed.size() - 1);
+    }
+    line += shell_quote(one) + " ";
+  }
+  return trim(line);
 }
 
 std::string best_metric(const training::TrainState& state) {
@@ -198,12 +214,7 @@ void report(const cli::Run& run,
                 ? ""
                 : fmt::format(", best {} {:.4f}", best_metric(state), state.best_score));
   if (has_checkpoint) {
-    log::info("go on with it:  {}{} {}",
-              run.command_line,
-              twice_as_long(config.trainer, state),
-              shell_quote(config::override_word("checkpoint.ckpt_path", last)) +
-                  (config.checkpoint.weights_only.value_or(false) ? " checkpoint.weights_only=false"
-                                                                  : ""));
+    log::info("go on with it:  {}", to_go_on(run, config, state, last));
     log::info("{}", next_command(task.program(), best, own_images(config.data, images)));
     try {
       const std::string table =
