@@ -139,9 +139,11 @@ std::string ClassLabels::text() const {
 }
 
 at::Tensor ClassLabels::target(const at::Tensor& given) const {
-  const at::Tensor values = !colours.empty() ? painted(given)
-                            : multilabel     ? given
-                                             : data::without_equal_channels(given);
+  // A ColourClassesd, where padding would have none of the colours, has made class numbers of them.
+  const bool is_painted = !colours.empty() && (given.size(0) > 1 || colours[0] == "#000000");
+  const at::Tensor values = is_painted   ? painted(given)
+                            : multilabel ? given
+                                         : data::without_equal_channels(given);
   const int64_t channels = are_exclusive() ? 1 : num_classes;
   if (values.size(0) != channels) {
     throw DataError("a target of {} channels; num_classes={} ({}) takes {}{}",

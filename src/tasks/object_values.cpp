@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "config/registry.h"
+#include "data/sample/per_key.h"
 #include "data/transforms/load_image.h"
+#include "tasks/class_labels.h"
 
 namespace cytra::tasks {
 namespace {
@@ -64,9 +66,29 @@ bool add_numbering(
 }
 
 bool number_objects_of(Node& data, const Node& task) {
-  const bool is_mask = add_numbering(data, task, "object_values", "ComponentLabelsd", "values");
+  bool is_mask = add_numbering(data, task, "object_values", "ComponentLabelsd", "values");
+  const auto colours = task.get<std::vector<std::string>>("colours", {});
+  if (!colours.empty() && colours[0] != "#000000")  // else what is padded is the background
+    is_mask |= add_numbering(data, task, "colours", "ColourClassesd", "colours");
   return add_numbering(data, task, "background", "ObjectNumbersd", "background") || is_mask;
 }
+
+struct ColourClassesd : data::KeyOptions {
+  std::vector<std::string> colours;
+  void visit(auto& v) {
+    KeyOptions::visit(v);
+    v("colours", colours, "the colours of the classes 0, 1, ...: '#ff0000'", config::required);
+  }
+  at::Tensor operator()(const at::Tensor& image) const {
+    if (image.size(0) == 1)
+      throw DataError("a target of 1 channels, but task.colours needs 3 (RGB)");
+    ClassLabels labels;
+    labels.num_classes = static_cast<int64_t>(colours.size());
+    labels.colours = colours;
+    return labels.target(image);
+  }
+};
+CYTRA_REGISTER(data::Transform, data::PerKey<ColourClassesd>, "ColourClassesd");
 
 }  // namespace
 
