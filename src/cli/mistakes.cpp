@@ -1,12 +1,10 @@
 #include "cli/mistakes.h"
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "config/node.h"
 
 namespace cytra::cli {
 namespace {
@@ -16,15 +14,16 @@ std::string key_in(const std::string& word) {
   return word.substr(start, word.find_first_of("=@", start) - start);
 }
 
-std::string place_of(const std::string& word) {
-  config::Origin typed;
-  typed.file = std::make_shared<const std::string>(word);
-  return typed.text() + ":";
+constexpr std::string_view kTyped = "command line '";
+
+/// Whether a message is about a word; of a sweep it has one of the values.
+bool names(const std::string& message, const std::string& word) {
+  const std::string typed = message.substr(0, message.find("': "));
+  return typed.starts_with(kTyped) && key_in(typed.substr(kTyped.size())) == key_in(word);
 }
 
 /// Whether a line may follow from the value of `key` being left out.
 bool follows_from(const std::string& line, const std::string& key) {
-  constexpr std::string_view kTyped = "command line '";
   if (line.starts_with(kTyped)) return key_in(line.substr(kTyped.size())).starts_with(key + ".");
   return line.find(key) != std::string::npos;
 }
@@ -37,8 +36,8 @@ std::string all_mistakes(const std::string& first,
   std::vector<std::string> lines, left_out;
   std::string text = first;
   while (!text.empty()) {
-    const auto names = [&](const std::string& word) { return text.starts_with(place_of(word)); };
-    const auto wrong = std::ranges::find_if(overrides, names);
+    const auto wrong =
+        std::ranges::find_if(overrides, [&](const std::string& word) { return names(text, word); });
     for (std::string& line : split(text, '\n')) {
       const auto follows = [&](const std::string& key) { return follows_from(line, key); };
       if (std::ranges::find(lines, line) == lines.end() && std::ranges::none_of(left_out, follows))

@@ -256,16 +256,19 @@ int run_throwing(const Program& program, int argc, char** argv) {
   try {
     return compose_and_run(program, arguments, composer, primary);
   } catch (const ConfigError& error) {
-    if (arguments.multirun) throw;
     log::set_level(log::Level::error);
     const bool is_shown =
         !arguments.cfg.empty() || !arguments.info.empty() || !arguments.diff.empty();
     const auto check = [&](const std::vector<std::string>& words) {
-      config::Composition composition = composer.load(primary, words);
-      if (is_shown) return;  // what is shown is not run: its values are not looked at
-      Run run = make_run(program, arguments, std::move(composition));
-      run.check = true;
-      load_engine<const Run>(program.entry)(run);
+      std::vector<std::vector<std::string>> jobs{words};
+      if (arguments.multirun) jobs = jobs_of(composer, composer.load(primary, words, true), words);
+      for (const std::vector<std::string>& job : jobs) {
+        config::Composition composition = composer.load(primary, job);
+        if (is_shown) return;  // what is shown is not run: its values are not looked at
+        Run run = make_run(program, arguments, std::move(composition));
+        run.check = true;
+        load_engine<const Run>(program.entry)(run);
+      }
     };
     throw ConfigError(all_mistakes(error.what(), overrides, check));
   }
