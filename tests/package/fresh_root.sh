@@ -18,8 +18,8 @@ step() { # step NAME COMMAND...
 }
 inside() { chroot "$root" /usr/bin/env HOME=/root LC_ALL=C.UTF-8 PATH=/opt/venv/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 
-python=() prefix=cytra-
-if [[ $package == *.whl ]]; then python=('--include=ca-certificates,python3-venv') prefix=''; fi
+python=()
+if [[ $package == *.whl ]]; then python=('--include=ca-certificates,python3-venv'); fi
 if [[ ! -e $root/etc/os-release ]]; then step debootstrap debootstrap --variant=minbase "${python[@]}" "$suite" "$root"; fi
 mount -t proc proc "$root/proc"
 cp -- "$package" "$root/root/"
@@ -34,11 +34,11 @@ else
   inside apt-get -q update >/dev/null
   step install inside apt-get -q install -y --no-install-recommends "/root/${package##*/}"
 fi
-step help inside "${prefix}train" --help
-step samples inside "${prefix}generate_samples" --output /root/samples --train 8 --valid 2 --test 2 --size 128
-step train inside "${prefix}train" experiment=im2im/segmentation data.path=/root/samples trainer.max_epochs=2 'model.filters=[16,32]' \
+step help inside cytra train --help
+step samples inside cytra generate_samples --output /root/samples --train 8 --valid 2 --test 2 --size 128
+step train inside cytra train experiment=im2im/segmentation data.path=/root/samples trainer.max_epochs=2 'model.filters=[16,32]' \
   'patch_shape=[64,64]' paths.output_dir=/root/trained
-step predict inside "${prefix}predict" checkpoint.ckpt_path=/root/trained/checkpoints/last.ckpt data.path=/root/samples/test.csv \
+step predict inside cytra predict checkpoint.ckpt_path=/root/trained/checkpoints/last.ckpt data.path=/root/samples/test.csv \
   data.with_target=true paths.output_dir=/root/masks
 grep -E '^(dice|prediction): ' "$root.log"
 ls -- "$root"/root/masks/*_raw*.tif
