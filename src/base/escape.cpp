@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 namespace cytra {
 namespace {
@@ -56,24 +57,13 @@ std::string ansi_quote(const std::string& word) {
 }  // namespace
 
 Utf8Letter utf8_letter(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const std::size_t bytes = first < 0xc2   ? 0
-                            : first < 0xe0 ? 2
-                            : first < 0xf0 ? 3
-                            : first < 0xf5 ? 4
-                                           : 0;
-  if (bytes == 0 || text.size() < bytes) return {};
-  uint32_t code = first & (0x7fU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3fU);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-  return code < kLeast[bytes] || is_surrogate || code > 0x10ffff ? Utf8Letter{}
-                                                                 : Utf8Letter{code, bytes};
+  utf8proc_int32_t code = 0;
+  const utf8proc_ssize_t bytes =
+      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                       static_cast<utf8proc_ssize_t>(text.size()),
+                       &code);
+  if (bytes < 1) return {};
+  return {static_cast<uint32_t>(code), static_cast<std::size_t>(bytes)};
 }
 
 std::string escaped(std::string_view text) {
@@ -81,15 +71,9 @@ std::string escaped(std::string_view text) {
 }
 
 void append_utf8(uint32_t code, std::string& text) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-    return;
-  }
-  const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  constexpr uint32_t kFirst[] = {0, 0xC0, 0xE0, 0xF0};
-  text += static_cast<char>(kFirst[more] | code >> (6 * more));
-  for (unsigned left = more; left-- > 0;)
-    text += static_cast<char>(0x80U | (code >> (6 * left) & 0x3FU));
+  utf8proc_uint8_t letter[4];
+  const utf8proc_ssize_t bytes = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), letter);
+  text.append(letter, letter + bytes);
 }
 
 bool is_utf8(std::string_view text) {

@@ -43,6 +43,11 @@ std::string from_utf16(std::string_view bytes) {
   return text;
 }
 
+bool is_printable(uint32_t letter) {
+  const utf8proc_category_t kind = utf8proc_category(static_cast<utf8proc_int32_t>(letter));
+  return letter == ' ' || (kind > UTF8PROC_CATEGORY_CN && kind < UTF8PROC_CATEGORY_ZS);
+}
+
 std::string from_windows_1252(std::string_view bytes) {
   // 0x80 to 0x9F; the rest is Latin-1
   constexpr char16_t kOwn[] = {0x20AC, 0x81,   0x201A, 0x192,  0x201E, 0x2026, 0x2020, 0x2021,

@@ -1,6 +1,7 @@
 #pragma once
 // Text of other systems: encodings of tables, and names of files that store letters with marks in
 // another form of Unicode (macOS: "u" and two dots; others: one letter).
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,9 @@ namespace cytra {
 /// Converts UTF-16 to UTF-8. The first character gives the byte order (U+FEFF, left out of the
 /// result); half a character becomes U+FFFD.
 std::string from_utf16(std::string_view bytes);
+/// Whether a letter can be shown, by Python's str.isprintable(): no control, mark of direction,
+/// private or unassigned number, nor a blank but " ".
+bool is_printable(uint32_t letter);
 std::string from_windows_1252(std::string_view bytes);
 /// Separates letters from their marks (Unicode's NFD): equal for all forms of a name. Other bytes
 /// than UTF-8 are returned as they are.

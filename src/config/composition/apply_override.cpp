@@ -8,7 +8,6 @@
 #include "config/composition/merge.h"
 #include "config/interpolation/interpolate.h"
 #include "config/text/cast.h"
-#include "config/text/python_text.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "config/interpolation/interpolate.h"
 #include "config/keys.h"
-#include "config/text/python_text.h"
+#include "config/text/cast.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {

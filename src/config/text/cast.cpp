@@ -12,13 +12,11 @@ namespace cytra::config {
 namespace {
 
 /// The text of a number without its '_', which stand between digits; "" when a '_' is elsewhere.
-std::string number_text(const std::string& text) {
+std::string number_text(std::string_view text) {
   std::string clean = trim(text);
-  if (!clean.empty() && clean[0] == '+') clean.erase(0, 1);
-  if (clean.starts_with("+") || clean.starts_with("-+")) return "";
-  const auto digit = [&](std::size_t i) {
-    return i < clean.size() && clean[i] >= '0' && clean[i] <= '9';
-  };
+  if (clean.starts_with("++") || clean.starts_with("+-")) return "";
+  if (clean.starts_with("+")) clean.erase(0, 1);
+  const auto digit = [&](std::size_t i) { return i < clean.size() && is_digit(clean[i]); };
   for (std::size_t i = 0; i < clean.size(); ++i) {
     if (clean[i] == '_' && (i == 0 || !digit(i - 1) || !digit(i + 1))) return "";
   }
@@ -35,7 +33,7 @@ bool read_real(const std::string& source, double& value) {
     value = std::numeric_limits<double>::infinity();
   } else if (size == "nan") {
     value = std::numeric_limits<double>::quiet_NaN();
-  } else if (size.empty() || (size[0] != '.' && (size[0] < '0' || size[0] > '9'))) {
+  } else if (size.empty() || (size[0] != '.' && !is_digit(size[0]))) {
     return false;
   } else {
     const auto read = std::from_chars(size.data(), size.data() + size.size(), value);
@@ -80,6 +78,13 @@ bool cast_boolean(const Node& node, Node& result) {
 }
 
 }  // namespace
+
+bool read_python_integer(std::string_view text, int64_t& value) {
+  const std::string digits = number_text(text);
+  const char* end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
+}
 
 bool is_number(const Node& node) {
   return node.kind == Kind::integer || node.kind == Kind::real || node.kind == Kind::boolean;

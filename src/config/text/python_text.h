@@ -14,8 +14,5 @@ std::string python_str(const Node& node);
 /// The text of a value like Python's repr(), with quotes around text: 'it is', "it's".
 std::string python_repr(const Node& node);
 std::string python_repr(std::string_view text);
-/// Reads text that Python's int() accepts: blanks around it, a sign, digits with single '_'
-/// between. Returns false when it is no such text, or over 64 bits.
-bool read_python_integer(std::string_view text, int64_t& value);
 
 }  // namespace cytra::config
