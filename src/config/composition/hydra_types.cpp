@@ -6,79 +6,12 @@
 #include "base/strings.h"
 #include "config/composition/hydra_node.h"
 #include "config/composition/merge.h"
+#include "config/text/cast.h"
 #include "config/text/python_text.h"
 #include "config/text/scalar.h"
 
 namespace cytra::config {
 namespace {
-
-enum class SettingType {
-  text,
-  optional_text,
-  integer,
-  optional_boolean,
-  optional_mode,
-  texts,
-  text_map,
-  map
-};
-
-struct Setting {
-  const char* key;
-  SettingType type;
-};
-
-// The types of launcher and sweeper depend on their files.
-constexpr Setting settings[] = {
-    {"run", SettingType::map},
-    {"sweep", SettingType::map},
-    {"help", SettingType::map},
-    {"hydra_help", SettingType::map},
-    {"hydra_logging", SettingType::map},
-    {"job_logging", SettingType::map},
-    {"callbacks", SettingType::map},
-    {"overrides", SettingType::map},
-    {"job", SettingType::map},
-    {"runtime", SettingType::map},
-    {"mode", SettingType::optional_mode},
-    {"searchpath", SettingType::texts},
-    {"run.dir", SettingType::text},
-    {"sweep.dir", SettingType::text},
-    {"sweep.subdir", SettingType::text},
-    {"help.app_name", SettingType::text},
-    {"help.header", SettingType::text},
-    {"help.footer", SettingType::text},
-    {"help.template", SettingType::text},
-    {"hydra_help.hydra_help", SettingType::text},
-    {"hydra_help.template", SettingType::text},
-    {"output_subdir", SettingType::optional_text},
-    {"overrides.hydra", SettingType::texts},
-    {"overrides.task", SettingType::texts},
-    {"job.name", SettingType::text},
-    {"job.chdir", SettingType::optional_boolean},
-    {"job.override_dirname", SettingType::text},
-    {"job.id", SettingType::text},
-    {"job.num", SettingType::integer},
-    {"job.config_name", SettingType::optional_text},
-    {"job.env_set", SettingType::text_map},
-    {"job.env_copy", SettingType::texts},
-    {"job.config.override_dirname.kv_sep", SettingType::text},
-    {"job.config.override_dirname.item_sep", SettingType::text},
-    {"job.config.override_dirname.exclude_keys", SettingType::texts},
-    {"runtime.choices", SettingType::map},
-};
-
-const char* expected(SettingType type) {
-  constexpr const char* names[] = {"text",
-                                   "text or null",
-                                   "an integer",
-                                   "true, false or null",
-                                   "RUN or MULTIRUN",
-                                   "a list of texts",
-                                   "a map of texts",
-                                   "a map"};
-  return names[static_cast<int>(type)];
-}
 
 bool make_text(Node& node) {
   if (node.kind == Kind::string) return true;
@@ -121,41 +54,79 @@ bool make_mode(Node& node) {
   return node.kind == Kind::string && (node.string == "RUN" || node.string == "MULTIRUN");
 }
 
-bool convert(Node& node, SettingType type) {
-  if (is_missing(node) || is_reference(node)) return true;
-  switch (type) {
-    case SettingType::text:
-      return make_text(node);
-    case SettingType::optional_text:
-      return node.is_null() || make_text(node);
-    case SettingType::integer:
-      return make_integer(node);
-    case SettingType::optional_boolean:
-      return node.is_null() || make_boolean(node);
-    case SettingType::optional_mode:
-      return node.is_null() || make_mode(node);
-    case SettingType::texts:
-      return node.kind == Kind::list && std::ranges::all_of(node.list, make_text);
-    case SettingType::text_map:
-      return node.is_map() &&
-             std::ranges::all_of(node.map, [](auto& entry) { return make_text(entry.second); });
-    default:
-      return node.is_map();
-  }
-}
+/// A type with the settings that have it. The types of launcher and sweeper depend on their files.
+struct SettingType {
+  const char* name;
+  bool (*convert)(Node& node);  // false: it can't be one
+  std::vector<const char*> keys;
+};
+
+const SettingType kTypes[] = {
+    {"a map",
+     [](Node& node) { return node.is_map(); },
+     {"run",
+      "sweep",
+      "help",
+      "hydra_help",
+      "hydra_logging",
+      "job_logging",
+      "callbacks",
+      "overrides",
+      "job",
+      "runtime",
+      "runtime.choices"}},
+    {"RUN or MULTIRUN", [](Node& node) { return node.is_null() || make_mode(node); }, {"mode"}},
+    {"a list of texts",
+     [](Node& node) {
+       return node.kind == Kind::list && std::ranges::all_of(node.list, make_text);
+     },
+     {"searchpath",
+      "overrides.hydra",
+      "overrides.task",
+      "job.env_copy",
+      "job.config.override_dirname.exclude_keys"}},
+    {"text",
+     make_text,
+     {"run.dir",
+      "sweep.dir",
+      "sweep.subdir",
+      "help.app_name",
+      "help.header",
+      "help.footer",
+      "help.template",
+      "hydra_help.hydra_help",
+      "hydra_help.template",
+      "job.name",
+      "job.override_dirname",
+      "job.id",
+      "job.config.override_dirname.kv_sep",
+      "job.config.override_dirname.item_sep"}},
+    {"text or null",
+     [](Node& node) { return node.is_null() || make_text(node); },
+     {"output_subdir", "job.config_name"}},
+    {"true, false or null",
+     [](Node& node) { return node.is_null() || make_boolean(node); },
+     {"job.chdir"}},
+    {"an integer", make_integer, {"job.num"}},
+    {"a map of texts",
+     [](Node& node) {
+       return node.is_map() &&
+              std::ranges::all_of(node.map, [](auto& entry) { return make_text(entry.second); });
+     },
+     {"job.env_set"}},
+};
 
 }  // namespace
 
 void set_hydra_types(Node& hydra) {
-  for (const auto& [key, type] : settings) {
-    Node* node = hydra.find(key);
-    if (node == nullptr)
-      throw ConfigError(hydra.origin.text() + ": hydra." + key + " is gone, expected " +
-                        expected(type));
-    const std::string found = plain_text(*node).substr(0, 200);
-    if (!convert(*node, type)) {
-      throw ConfigError(node->origin.text() + ": hydra." + key + ": expected " + expected(type) +
-                        ", got " + found);
+  for (const auto& [name, convert, keys] : kTypes) {
+    for (const std::string key : keys) {
+      Node* node = hydra.find(key);
+      if (node == nullptr)
+        throw ConfigError("{}: hydra.{} is gone, expected {}", hydra.origin.text(), key, name);
+      const std::string found = plain_text(*node).substr(0, 200);
+      if (is_missing(*node) || is_reference(*node) || convert(*node)) continue;
+      throw ConfigError("{}: hydra.{}: expected {}, got {}", node->origin.text(), key, name, found);
     }
   }
 }

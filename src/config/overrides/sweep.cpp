@@ -70,7 +70,7 @@ std::vector<std::string> glob_options(const Override& override,
 
 std::vector<std::string> values_to_try(const Override& override,
                                        const GroupOptions& options_of_group) {
-  if (override.key.starts_with("hydra.") || override.key.starts_with("hydra/"))
+  if (override.is_hydra())
     throw ConfigError(override.where() +
                       ": values to try for a setting of hydra, expected one value");
   if (override.sweep == Override::Sweep::interval) {
