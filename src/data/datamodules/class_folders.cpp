@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
-#include "data/datamodules/folds.h"
+#include "data/datamodules/held_out.h"
 #include "data/layout/layout_names.h"
 #include "io/image_folder.h"
 
@@ -47,11 +47,10 @@ fs::path above_classes(fs::path place) {
 
 class ClassFolderDatamodule final : public DataModule, public Parted {
  public:
-  struct Options : LoaderOptions, FoldOptions {
+  struct Options : LoaderOptions, HoldOutOptions {
     std::string path;
     std::vector<std::string> columns{"raw", "label"}, class_names;
     bool recursive = false;
-    double valid_fraction = 0.2;
     void visit(auto& v) {
       v("path",
         path,
@@ -60,12 +59,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
       v("columns", columns, "names of the image and of its class in a sample");
       v("class_names", class_names, "the folders, in the order of their classes' numbers");
       v("recursive", recursive, "also images in folders below those of the classes");
-      v("valid_fraction",
-        valid_fraction,
-        "share of each class held out for validation when there is no valid/",
-        0,
-        1);
-      FoldOptions::visit(v);
+      HoldOutOptions::visit(v);
       LoaderOptions::visit(v);
     }
     void check() {
@@ -147,17 +141,13 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
     std::vector<Sample> samples;
     for (const std::string& kind : folders_in(place_of(parts[0]))) {
       std::vector<Sample> all;
-      for (const std::string& part : parts) {
-        std::vector<Sample> more = images_of(part, kind);
-        std::move(more.begin(), more.end(), std::back_inserter(all));
-      }
+      for (const std::string& part : parts) append(all, images_of(part, kind));
       if (all.empty()) {
         throw DataError("{}: no images in this folder, expected those of the class {}",
                         (fs::path(place_of(parts[0])) / kind).string(),
                         kind);
       }
-      all = chosen(std::move(all));
-      std::move(all.begin(), all.end(), std::back_inserter(samples));
+      append(samples, chosen(std::move(all)));
     }
     if (!samples.empty()) return samples;
     throw DataError("{}: no folders of classes", place_of(parts[0]));

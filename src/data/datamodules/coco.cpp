@@ -9,7 +9,7 @@
 #include "base/unicode.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
-#include "data/datamodules/folds.h"
+#include "data/datamodules/held_out.h"
 #include "io/annotations/annotations.h"
 #include "io/formats.h"
 #include "io/image_folder.h"
@@ -21,11 +21,10 @@ namespace {
 
 class CocoDatamodule final : public DataModule, public Parted {
  public:
-  struct Options : LoaderOptions, FoldOptions {
+  struct Options : LoaderOptions, HoldOutOptions {
     std::string path;
     std::optional<std::string> valid_path, test_path, image_dir;
     std::vector<std::string> columns{"raw", "seg"};
-    double valid_fraction = 0.2;
     void visit(auto& v) {
       v("path", path, "COCO's JSON with images, annotations and categories");
       v("valid_path", valid_path, "JSON of the validation set; null: the last images of path");
@@ -34,8 +33,7 @@ class CocoDatamodule final : public DataModule, public Parted {
         image_dir,
         "folder of the images; null: the JSON's own, or images/, or the JSON's name beside it");
       v("columns", columns, "names of image and annotations in a sample");
-      v("valid_fraction", valid_fraction, "share held out for validation without valid_path", 0, 1);
-      FoldOptions::visit(v);
+      HoldOutOptions::visit(v);
       LoaderOptions::visit(v);
     }
     void check() const {
@@ -52,10 +50,7 @@ class CocoDatamodule final : public DataModule, public Parted {
     const bool is_trained = split == Split::train || split == Split::valid;
     if (options_.folds && is_trained) {
       std::vector<Sample> all = list(options_.path);
-      if (options_.valid_path) {
-        std::vector<Sample> more = list(*options_.valid_path);
-        std::move(more.begin(), more.end(), std::back_inserter(all));
-      }
+      if (options_.valid_path) append(all, list(*options_.valid_path));
       return of_fold(options_, split, std::move(all));
     }
     if (split == Split::test && options_.test_path) return list(*options_.test_path);

@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
-#include "data/datamodules/folds.h"
+#include "data/datamodules/held_out.h"
 #include "data/layout/folder_hint.h"
 #include "data/manifest.h"
 #include "data/source_keys.h"
@@ -178,8 +178,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
     std::vector<Sample> chosen;
     for (auto& [word, samples] : by_word) {
       try {
-        std::vector<Sample> part = of_fold(options_, split, std::move(samples));
-        std::move(part.begin(), part.end(), std::back_inserter(chosen));
+        append(chosen, of_fold(options_, split, std::move(samples)));
       } catch (const DataError& error) {
         throw DataError("{}={}: {}", *options_.stratify, word, error.what());
       }
@@ -202,8 +201,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
   bool add(Split split, std::vector<Sample>& samples) const {
     const std::string file = table_of(options_.path, split);
     if (file.empty()) return false;
-    std::vector<Sample> more = open(file, split).samples();
-    std::move(more.begin(), more.end(), std::back_inserter(samples));
+    append(samples, open(file, split).samples());
     return true;
   }
   /// Advice what to type where a split has no table.

@@ -15,7 +15,7 @@
 #include "base/warn_once.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
-#include "data/datamodules/folds.h"
+#include "data/datamodules/held_out.h"
 #include "data/datamodules/image_folders.h"
 #include "data/layout/folder_hint.h"
 #include "data/layout/folder_layout.h"
@@ -30,12 +30,11 @@ namespace {
 
 class FolderDatamodule final : public DataModule, public Parted {
  public:
-  struct Options : LoaderOptions, FoldOptions, SourceKeyOptions {
+  struct Options : LoaderOptions, HoldOutOptions, SourceKeyOptions {
     std::string path;
     std::vector<std::string> columns, folders, samples_columns;
     std::vector<std::string> regex, startswith, endswith, contains, excludes;
     bool recursive = false;
-    double valid_fraction = 0.2;
     void visit(auto& v) {
       v("path",
         path,
@@ -60,12 +59,7 @@ class FolderDatamodule final : public DataModule, public Parted {
       v("endswith", endswith, "names must end with this text, extension included");
       v("contains", contains, "names must contain this text");
       v("excludes", excludes, "names must not contain this text");
-      v("valid_fraction",
-        valid_fraction,
-        "share held out for validation when there is no train/",
-        0,
-        1);
-      FoldOptions::visit(v);
+      HoldOutOptions::visit(v);
       LoaderOptions::visit(v);
     }
     void check() {
@@ -113,10 +107,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     const bool is_of_training = split == Split::train || split == Split::valid;
     if (options_.folds && (is_of_training || (split == Split::test && train.empty()))) {
       std::vector<Sample> all = pair_up(train);
-      if (!valid.empty()) {
-        std::vector<Sample> more = pair_up(valid);
-        std::move(more.begin(), more.end(), std::back_inserter(all));
-      }
+      if (!valid.empty()) append(all, pair_up(valid));
       return of_fold(options_, split, std::move(all));
     }
     if (train.empty() || (valid.empty() && is_of_training))
