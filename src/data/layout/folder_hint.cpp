@@ -2,30 +2,20 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/escape.h"
 #include "base/strings.h"
 #include "config/overrides/overrides.h"
+#include "data/layout/folder_layout.h"
 #include "data/layout/layout_names.h"
-#include "io/reader.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMostFolders = 12;  // more folders hold one image each, and are not columns
-
-bool holds_images(const fs::path& folder) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(".") && io::is_image_path(entry.path().string())) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -38,18 +28,14 @@ std::string path_word(const std::string& path) {
 }
 
 std::string folder_hint(const std::string& root, std::size_t columns) {
-  std::error_code error;
   const fs::path parent = fs::path(root) / part_in(root, Split::train);
+  const Holding holding = look_into(parent, ".");
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
-    std::error_code ignored;  // a loop of links
-    const std::string path = entry.path().string();
-    if (!entry.is_directory(ignored) || io::is_image_path(path)) continue;
-    if (holds_images(entry.path())) names.push_back(entry.path().filename().string());
+  if (!holding.images.empty()) names.emplace_back(".");
+  for (const std::string& name : holding.folders) {
+    if (!look_into(parent / name, name).images.empty()) names.push_back(name);
     if (names.size() > kMostFolders) return "";
   }
-  std::ranges::sort(names);
-  if (holds_images(parent)) names.insert(names.begin(), ".");
   if (names.empty()) return "";
   if (columns > 1 && names == std::vector<std::string>{"."}) {
     return "; images are in the folder itself: train.csv with the columns raw,seg says in each row "

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,8 +13,13 @@
 namespace cytra::data {
 namespace {
 
-bool is_one_of_names(const std::string& name, std::initializer_list<const char*> names) {
-  return std::ranges::any_of(names, [&](const char* one) { return in_small_letters(name) == one; });
+/// Words in the names of targets and of their folders.
+constexpr const char* kTargetWords[] = {
+    "mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"};
+
+/// Whether a name, in letters of any case, is one of the words.
+bool is_one_of(const std::string& name, std::string_view words) {
+  return std::ranges::count(split(words, ' '), in_small_letters(name)) > 0;
 }
 
 /// The names that most folders have; the loaders report an image without a target.
@@ -184,29 +188,9 @@ bool pair_any_names(const std::vector<std::string>& images,
 
 bool is_target_word(std::string word) {
   while (!word.empty() && is_digit(word.back())) word.pop_back();
-  word = in_small_letters(word);
-  for (const char* known : {"mask",
-                            "masks",
-                            "msk",
-                            "label",
-                            "labels",
-                            "lab",
-                            "lbl",
-                            "seg",
-                            "segmentation",
-                            "gt",
-                            "manual",
-                            "annotation",
-                            "annotations",
-                            "annot",
-                            "truth",
-                            "groundtruth",
-                            "target",
-                            "instance",
-                            "instances"}) {
-    if (word == known) return true;
-  }
-  return false;
+  return is_one_of(word,
+                   "mask masks msk label labels lab lbl seg segmentation gt manual annotation "
+                   "annotations annot truth groundtruth target instance instances");
 }
 
 bool is_target_name(const std::string& name) {
@@ -223,24 +207,9 @@ bool is_target_name(const std::string& name) {
 }  // namespace
 
 bool names_source(const std::string& name) {
-  return is_one_of_names(name,
-                         {"raw",
-                          "image",
-                          "images",
-                          "img",
-                          "imgs",
-                          "input",
-                          "inputs",
-                          "x",
-                          "jpegimages",
-                          "source",
-                          "file",
-                          "filename",
-                          "image_path",
-                          "path",
-                          "tissue_images",
-                          "originals",
-                          "frames"});
+  return is_one_of(name,
+                   "raw image images img imgs input inputs x jpegimages source file filename "
+                   "image_path path tissue_images originals frames");
 }
 
 bool names_split(const std::string& name) {
@@ -290,11 +259,8 @@ std::string stem_of(std::string name) {
 
 bool names_target(std::string name) {
   name = in_small_letters(name);
-  for (const char* word :
-       {"mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"}) {
-    if (name.find(word) != std::string::npos) return true;
-  }
-  return false;
+  return std::ranges::any_of(
+      kTargetWords, [&](const char* word) { return name.find(word) != std::string::npos; });
 }
 
 std::vector<std::string> columns_of_image_folders(const std::vector<ImageFolder>& folders,
@@ -313,8 +279,7 @@ std::vector<std::string> columns_of_image_folders(const std::vector<ImageFolder>
 std::vector<std::string> regex_of_image_folders(const std::vector<ImageFolder>& folders) {
   if (folders.size() < 2 || folders[0].images.empty()) return {};
   std::vector<std::string> images, regex;
-  for (const char* known :
-       {"mask", "label", "seg", "annot", "manual", "truth", "gt", "target", "instance"}) {
+  for (const char* known : kTargetWords) {
     std::string word;  // as it is written
     for (const std::string& name : folders[0].images) {
       const std::size_t at = in_small_letters(name).find(known);
