@@ -112,10 +112,7 @@ std::vector<File> list_entries(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     const std::string path = entry.path().string();
     struct stat info;
-    if (path.size() < std::strlen(kExtension) ||
-        path.compare(path.size() - std::strlen(kExtension), std::string::npos, kExtension) != 0 ||
-        ::stat(path.c_str(), &info) != 0)
-      continue;
+    if (!path.ends_with(kExtension) || ::stat(path.c_str(), &info) != 0) continue;
     files.push_back({info.st_mtim, static_cast<std::size_t>(info.st_size), path});
   }
   std::ranges::sort(files, [](const File& a, const File& b) {

@@ -13,25 +13,15 @@ namespace cytra::data {
 namespace {
 
 at::ScalarType scalar_type(io::Dtype dtype) {
-  switch (dtype) {
-    case io::Dtype::u8:
-      return at::kByte;
-    case io::Dtype::i8:
-      return at::kChar;
-    case io::Dtype::u16:
-      return at::kUInt16;
-    case io::Dtype::i16:
-      return at::kShort;
-    case io::Dtype::u32:
-      return at::kUInt32;
-    case io::Dtype::i32:
-      return at::kInt;
-    case io::Dtype::f32:
-      return at::kFloat;
-    case io::Dtype::f64:
-      return at::kDouble;
-  }
-  throw std::logic_error("unknown sample type");
+  constexpr at::ScalarType kTypes[] = {at::kByte,
+                                       at::kChar,
+                                       at::kUInt16,
+                                       at::kShort,
+                                       at::kUInt32,
+                                       at::kInt,
+                                       at::kFloat,
+                                       at::kDouble};  // in the order of Dtype
+  return kTypes[static_cast<std::size_t>(dtype)];
 }
 
 /// Whether an image of float64 holds whole numbers alone, and such that float32 does not hold.

@@ -61,10 +61,6 @@ Vector3 solve(const Matrix3& m, const Vector3& right) {
   return result;
 }
 
-double distance_along(const io::Geometry& geometry, std::size_t axis) {
-  return geometry.spacing_um[axis];
-}
-
 std::string size_text(const std::vector<int64_t>& size) {
   return fmt::format("{}", fmt::join(size, "x"));
 }
@@ -158,7 +154,7 @@ std::string reason_of(const io::Geometry& geometry,
   const Matrix3 own = axes_in_world(geometry), to = axes_in_world(image);
   for (std::size_t i = 0; i < 3; ++i) {
     if (sides[from[i]] == 1) continue;
-    const double here = distance_along(geometry, from[i]), there = distance_along(image, i);
+    const double here = geometry.spacing_um[from[i]], there = image.spacing_um[i];
     is_spaced = is_spaced && std::abs(here / there - 1) * (sides[from[i]] - 1) <= kTolerance;
     double along = 0;
     for (std::size_t row = 0; row < 3; ++row) along += own[row][from[i]] * to[row][i];
@@ -191,7 +187,7 @@ GridRelation without_affine(const io::Geometry& geometry,
   if (size != image_size)
     return other(fmt::format("{} voxels, expected {}", size_text(size), size_text(image_size)));
   for (std::size_t d = 3 - size.size(); d < 3; ++d) {
-    const double here = distance_along(geometry, d), there = distance_along(image, d);
+    const double here = geometry.spacing_um[d], there = image.spacing_um[d];
     if (here <= 0 || there <= 0) continue;
     if (std::abs(here / there - 1) > kSpacingTolerance) {
       return other(fmt::format("voxels of {}, expected {}",
@@ -260,7 +256,7 @@ GridRelation compare_grids(const io::Geometry& geometry,
                            const std::vector<int64_t>& image_size) {
   const auto is_solid = [](const io::Geometry& one) {
     const Matrix3 axes = axes_in_world(one);
-    const double volume = distance_along(one, 0) * distance_along(one, 1) * distance_along(one, 2);
+    const double volume = one.spacing_um[0] * one.spacing_um[1] * one.spacing_um[2];
     return std::abs(determinant(axes)) * 1e9 > 1e-6 * volume;
   };
   if (has_field(geometry) && has_field(image)) {

@@ -40,11 +40,14 @@ class TargetCheck {
  private:
   bool all(const auto& test) const { return !facts_.empty() && std::ranges::all_of(facts_, test); }
 
-  void say(const std::string& text, bool ends_training = false) {
+  void add(const std::string& text, bool ends_training = false) {
     lines_.push_back(
         {fmt::format("{} {}: {}", split_, meaning_.key, text), ends_training && split_ == "train"});
   }
-
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) {
+    add(fmt::format(format, std::forward<Args>(args)...));
+  }
   std::string images() const {
     return fmt::format("{} {}images", facts_.size(), are_all_ ? "" : "sampled ");
   }
@@ -92,11 +95,10 @@ class TargetCheck {
     if (const auto one = std::ranges::find_if(facts_, is_image); one != facts_.end()) {
       const auto count = std::ranges::count_if(facts_, is_image);
       const bool are_all = count == static_cast<std::ptrdiff_t>(facts_.size());
-      say(fmt::format(
-          "the target is the image itself in {}{}{}",
+      say("the target is the image itself in {}{}{}",
           are_all ? "" : fmt::format("{} of ", count),
           images(),
-          are_all ? ": target_col names the targets' column or folder" : ", as " + one->file));
+          are_all ? ": target_col names the targets' column or folder" : ", as " + one->file);
       if (are_all) return;
     }
     if (!is_label) return find_constant();
@@ -111,7 +113,7 @@ class TargetCheck {
     if (!all([](const TargetFacts& facts) { return facts.min == facts.max; })) return;
     const double value = facts_.front().min;
     if (!all([&](const TargetFacts& facts) { return facts.min == value; })) return;
-    say(fmt::format("every value is {:g} in {}, so there is nothing to learn", value, images()));
+    say("every value is {:g} in {}, so there is nothing to learn", value, images());
   }
 
   bool find_colours() {
@@ -130,22 +132,20 @@ class TargetCheck {
         }))
       return false;  // grey: one channel
     if (meaning_.kind == Kind::objects) {
-      say(fmt::format(
-          "colours ({}), expected one channel of object numbers; {}=0 takes a colour for "
+      say("colours ({}), expected one channel of object numbers; {}=0 takes a colour for "
           "each object, black for none",
           fmt::join(names, ", "),
-          option("background")));
+          option("background"));
       return true;
     }
     if (!meaning_.has_colours) {
       const std::string classes =
           names.size() == 2 ? "" : fmt::format("num_classes={} ", names.size());
-      say(
-          fmt::format("colours in place of class numbers: {}\"{}=['{}']\" gives the colours the "
-                      "classes 0 (background), 1, ... in this order",
-                      classes,
-                      option("colours"),
-                      fmt::join(names, "','")));
+      say("colours in place of class numbers: {}\"{}=['{}']\" gives the colours the "
+          "classes 0 (background), 1, ... in this order",
+          classes,
+          option("colours"),
+          fmt::join(names, "','"));
     }
     return true;
   }
@@ -187,7 +187,7 @@ class TargetCheck {
       text += fmt::format(
           "; a mask of what is brighter: {}={:g}", option("target_threshold"), threshold);
     }
-    say(text);
+    add(text);
     return true;
   }
 
@@ -208,16 +208,16 @@ class TargetCheck {
     if (!all([](const TargetFacts& facts) { return !facts.counts.empty(); })) return true;
     collect();
     if (values_.empty()) {
-      if (are_all_) say(fmt::format("no voxel of {} counts: all are ignore_index", images()));
+      if (are_all_) say("no voxel of {} counts: all are ignore_index", images());
       return true;
     }
     const bool has_background = classes_.count(0) > 0;
     if (has_background && classes_.size() == 1) {
       if (!are_all_) return true;
-      say(fmt::format("{} in {}: {}",
-                      meaning_.kind == Kind::objects ? "no object" : "no foreground",
-                      images(),
-                      split_ == "train" ? "there is nothing to learn" : "its scores will be nan"));
+      say("{} in {}: {}",
+          meaning_.kind == Kind::objects ? "no object" : "no foreground",
+          images(),
+          split_ == "train" ? "there is nothing to learn" : "its scores will be nan");
       return true;
     }
     if (has_background || !meaning_.target_values.empty() || meaning_.threshold) return false;
@@ -226,7 +226,7 @@ class TargetCheck {
     const bool are_masks = meaning_.kind == Kind::mask || meaning_.kind == Kind::masks;
     if (!ignored_.empty() && ignored_.count(0) == 0 && values.size() <= kFewTargetValues) {
       const double ignored = *ignored_.begin();
-      say(fmt::format("ignore_index={:g} leaves no background in {}: where {:g} is the background, "
+      add(fmt::format("ignore_index={:g} leaves no background in {}: where {:g} is the background, "
                       "{}, without ignore_index",
                       ignored,
                       images(),
@@ -234,14 +234,13 @@ class TargetCheck {
                       background_option(ignored)),
           are_masks);
     } else if (!are_objects && values.size() == 1) {
-      say(
-          fmt::format("no background: every value is {:g} in {}, so there is nothing to learn; the "
-                      "value 0 means background",
-                      values.front(),
-                      images()));
+      say("no background: every value is {:g} in {}, so there is nothing to learn; the "
+          "value 0 means background",
+          values.front(),
+          images());
     } else if (are_objects) {
       if (values.size() > 3) return false;  // objects may fill their image
-      say(fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
+      add(fmt::format("no background (0) in {}, but only {}: expected 0 where no object is, and a "
                       "number for each object; of a mask, {}=[{:g}] makes an object of each region "
                       "of that value",
                       images(),
@@ -250,7 +249,7 @@ class TargetCheck {
                       values.back()),
           regions_of_numbers() >= 2);
     } else if (values.size() <= kFewTargetValues) {
-      say(fmt::format(
+      add(fmt::format(
               "no background (0) in {}, but only {}: {} says what they mean, background "
               "first{}",
               images(),
@@ -281,8 +280,7 @@ class TargetCheck {
     if (foreground.front() == 0) foreground.erase(foreground.begin());
     const std::string classes =
         values_.size() <= 2 ? "num_classes=1" : values_option({values_.begin(), values_.end()});
-    say(fmt::format(
-        "only {} in {}, in {} separate regions: this is a mask or classes, not a number "
+    say("only {} in {}, in {} separate regions: this is a mask or classes, not a number "
         "for each object; {}=[{}] makes an object of each region, "
         "experiment=im2im/segmentation {} learns the mask",
         fmt::join(values_, ", "),
@@ -290,7 +288,7 @@ class TargetCheck {
         regions,
         option("object_values"),
         fmt::join(foreground, ","),
-        classes));
+        classes);
   }
 
   /// The numbers other than 0, summed over all images.
@@ -321,38 +319,35 @@ class TargetCheck {
     const bool is_negative = beyond.size() == 1 && beyond.front() < 0;
     const bool is_largest = beyond.size() == 1 && beyond.front() == 255 && values.size() > 2;
     if ((is_negative || is_largest) && !meaning_.ignore_index) {
-      say(fmt::format(
-          "{} is no class of num_classes={}; where nothing is known: {}={}{}",
+      say("{} is no class of num_classes={}; where nothing is known: {}={}{}",
           found,
           meaning_.num_classes,
           option("ignore_index"),
           found,
-          is_negative ? "; where it is the background: " + background_option(beyond.front()) : ""));
+          is_negative ? "; where it is the background: " + background_option(beyond.front()) : "");
     } else if (!beyond.empty() && are_objects()) {
-      say(
-          fmt::format("values up to {:g}, one for each region: these are objects, not "
-                      "num_classes={} classes; experiment=im2im/instance learns objects",
-                      values.back(),
-                      meaning_.num_classes));
+      say("values up to {:g}, one for each region: these are objects, not "
+          "num_classes={} classes; experiment=im2im/instance learns objects",
+          values.back(),
+          meaning_.num_classes);
     } else if (!beyond.empty() && values.size() <= kMostLabels) {
-      say(
-          fmt::format("{} {} no class of num_classes={} (0..{}): {} numbers the values that there "
-                      "are",
-                      found,
-                      beyond.size() == 1 ? "is" : "are",
-                      meaning_.num_classes,
-                      meaning_.num_classes - 1,
-                      is_negative ? background_option(beyond.front()) : values_option(values)));
+      say("{} {} no class of num_classes={} (0..{}): {} numbers the values that there "
+          "are",
+          found,
+          beyond.size() == 1 ? "is" : "are",
+          meaning_.num_classes,
+          meaning_.num_classes - 1,
+          is_negative ? background_option(beyond.front()) : values_option(values));
     } else if (beyond.empty() && are_all_ && split_ == "train" &&
                static_cast<int64_t>(values.size()) < meaning_.num_classes) {
-      say(fmt::format("num_classes={}, but only {} in {}: {} numbers the values that there are",
-                      meaning_.num_classes,
-                      fmt::join(values, ", "),
-                      images(),
-                      values.size() == 2 ? fmt::format("num_classes=1 {}=[{}]",
-                                                       option("target_values"),
-                                                       fmt::join(values, ","))
-                                         : values_option(values)));
+      say("num_classes={}, but only {} in {}: {} numbers the values that there are",
+          meaning_.num_classes,
+          fmt::join(values, ", "),
+          images(),
+          values.size() == 2
+              ? fmt::format(
+                    "num_classes=1 {}=[{}]", option("target_values"), fmt::join(values, ","))
+              : values_option(values));
     }
   }
 

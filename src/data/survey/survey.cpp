@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
-#include <cstring>
 #include <filesystem>
 #include <mutex>
 
@@ -16,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "config/registry.h"
 #include "data/survey/target_facts.h"
+#include "data/transforms/intensity/percentile.h"
 #include "data/transforms/load_image.h"
 #include "io/annotations/annotations.h"
 #include "io/fingerprint.h"
@@ -28,27 +28,17 @@ namespace {
 constexpr int64_t kLargestClass = 1023;
 constexpr std::size_t kMostClasses = 64;
 
-const char* dtype_name(at::ScalarType type) {
-  switch (type) {
-    case at::kByte:
-      return "uint8";
-    case at::kChar:
-      return "int8";
-    case at::kUInt16:
-      return "uint16";
-    case at::kShort:
-      return "int16";
-    case at::kUInt32:
-      return "uint32";
-    case at::kInt:
-      return "int32";
-    case at::kLong:
-      return "int64";
-    case at::kFloat:
-      return "float32";
-    default:
-      return at::toString(type);
-  }
+std::string dtype_name(at::ScalarType type) {
+  static const std::map<at::ScalarType, const char*> kNames = {{at::kByte, "uint8"},
+                                                               {at::kChar, "int8"},
+                                                               {at::kUInt16, "uint16"},
+                                                               {at::kShort, "int16"},
+                                                               {at::kUInt32, "uint32"},
+                                                               {at::kInt, "int32"},
+                                                               {at::kLong, "int64"},
+                                                               {at::kFloat, "float32"}};
+  const auto found = kNames.find(type);
+  return found == kNames.end() ? at::toString(type) : found->second;
 }
 
 /// Computes min, max, mean and the histogram of an image's values.
@@ -214,19 +204,12 @@ void read_split(const std::vector<Sample>& items,
 }  // namespace
 
 std::size_t Histogram::bin_of(float value) {
-  value += 0.F;  // -0 is 0
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  bits = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;  // in the order of the values
-  return bits >> 14;
+  return ordered_key(value + 0.F) >> 14;  // -0 is 0
 }
 
 float Histogram::value_of(std::size_t bin) {
-  auto bits = static_cast<uint32_t>(bin << 14);
-  bits = (bits & 0x80000000U) != 0 ? bits & 0x7fffffffU : ~(bits | 0x3fffU);
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+  const auto key = static_cast<uint32_t>(bin << 14);
+  return value_of_key((key & 0x80000000U) != 0 ? key : key | 0x3fffU);
 }
 
 double Histogram::percentile(double share) const {

@@ -27,8 +27,9 @@ class Lines {
   }
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
-  void add(std::string line) {
-    if (++count_ <= kMostLines) into_.push_back(std::move(line));
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    if (++count_ <= kMostLines) into_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
  private:
@@ -67,7 +68,7 @@ void find_broken(const SplitFacts& split,
   if (!split.error.empty()) {
     Lines without(problems);
     for (const std::string& line : cytra::split(split.error, '\n'))
-      without.add(fmt::format("{}: {}", name_of(split.split), line));
+      without.add("{}: {}", name_of(split.split), line);
   }
   Lines lines(images);
   for (const auto& [key, facts] : split.keys) {
@@ -76,7 +77,7 @@ void find_broken(const SplitFacts& split,
       const std::string path = image.error.find(image.path) == std::string::npos
                                    ? image.path + ": "
                                    : "";  // most messages begin with it
-      lines.add(fmt::format("{} {}: {}{}", name_of(split.split), key, path, image.error));
+      lines.add("{} {}: {}{}", name_of(split.split), key, path, image.error);
     }
   }
 }
@@ -110,28 +111,28 @@ void find_misfits(Survey& survey, const SplitFacts& split, const Trial& trial) {
                                                       a.geometry,
                                                       relation.difference);
       if (wrong.empty()) {
-        notes.add(fmt::format("{}: {}: '{}' does not lie on '{}' ({}), which loading takes care of",
-                              name_of(split.split),
-                              b.path,
-                              label,
-                              images.front(),
-                              relation.difference));
+        notes.add("{}: {}: '{}' does not lie on '{}' ({}), which loading takes care of",
+                  name_of(split.split),
+                  b.path,
+                  label,
+                  images.front(),
+                  relation.difference);
         continue;
       }
       const std::string line = fmt::format("{}: {}", name_of(split.split), wrong);
-      (trial ? problems : lines).add(line);
+      (trial ? problems : lines).add("{}", line);
       if (trial || &lines == &problems) survey.misfits.push_back(line);
     }
     if (turned > 0) {
       notes.add(
-          fmt::format("{}: '{}' of {} of {} samples has the voxels of '{}' in another order or "
-                      "direction: it is "
-                      "turned",
-                      name_of(split.split),
-                      label,
-                      turned,
-                      split.ids.size(),
-                      images.front()));
+          "{}: '{}' of {} of {} samples has the voxels of '{}' in another order or "
+          "direction: it is "
+          "turned",
+          name_of(split.split),
+          label,
+          turned,
+          split.ids.size(),
+          images.front());
     }
   }
 }
@@ -170,14 +171,14 @@ void find_odd(const Survey& survey,
   Lines lines(into);
   for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t) {
     if (text(image) == most) return;
-    lines.add(fmt::format("{} {}: {}: {} {}, most others {}{}",
-                          name_of(split.split),
-                          key,
-                          image.path,
-                          what,
-                          text(image),
-                          most,
-                          advice));
+    lines.add("{} {}: {}: {} {}, most others {}{}",
+              name_of(split.split),
+              key,
+              image.path,
+              what,
+              text(image),
+              most,
+              advice);
   });
 }
 
@@ -255,15 +256,15 @@ void find_twins(Survey& survey, const std::string& key) {
       const bool is_leak = first.split == Split::train && other.split != Split::train;
       if (first.split != Split::train && first.split != other.split) continue;
       (is_leak ? problems : notes)
-          .add(fmt::format("{} and {} {}: {} {}{}",
-                           name_of(first.split),
-                           name_of(other.split),
-                           key,
-                           first.image->path,
-                           !first.image->file.empty() && first.image->file == other.image->file
-                               ? "is in both"
-                               : "has the same values as " + other.image->path,
-                           is_leak ? ": what is trained on must not be validated on" : ""));
+          .add("{} and {} {}: {} {}{}",
+               name_of(first.split),
+               name_of(other.split),
+               key,
+               first.image->path,
+               !first.image->file.empty() && first.image->file == other.image->file
+                   ? "is in both"
+                   : "has the same values as " + other.image->path,
+               is_leak ? ": what is trained on must not be validated on" : "");
     }
   }
 }
@@ -297,8 +298,7 @@ void add_findings(Survey& survey, const Trial& trial, const std::string& on_erro
     Lines lines(survey.notes);
     for_images(survey, key, [&](const SplitFacts& split, const ImageFacts& image, std::size_t) {
       if (image.min != image.max || io::is_annotation_path(image.path)) return;
-      lines.add(fmt::format(
-          "{} {}: {}: every value is {}", name_of(split.split), key, image.path, image.min));
+      lines.add("{} {}: {}: every value is {}", name_of(split.split), key, image.path, image.min);
     });
   }
 }

@@ -1,8 +1,8 @@
 #include "data/transforms/intensity/percentile.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <vector>
@@ -38,39 +38,26 @@ struct Rank {
   double rank;  // computed as a float, where MONAI does so
 };
 
-/// An integer key of a value that keeps the order: the smaller value has the smaller key.
-uint32_t key_of(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
-float value_of(uint32_t key) {
-  const uint32_t bits = (key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key;
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
 /// Counts the keys of one part of an image: by their upper half, then those that share an upper
 /// half with a wanted one by their lower half.
 class RankedKeys {
  public:
   void count_upper(const float* values, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) ++upper_[key_of(values[i]) >> 16U];
+    for (int64_t i = 0; i < count; ++i) ++upper_[ordered_key(values[i]) >> 16U];
     total_ += static_cast<std::size_t>(count);
   }
   std::size_t total() const { return total_; }
   void want(std::size_t rank) { lower_.try_emplace(find(upper_, rank).first); }
   void count_lower(const float* values, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
-      const uint32_t key = key_of(values[i]);
+      const uint32_t key = ordered_key(values[i]);
       if (const auto found = lower_.find(key >> 16U); found != lower_.end())
         ++found->second[key & 0xFFFFU];
     }
   }
   float at(std::size_t rank) const {
     const auto [upper, rest] = find(upper_, rank);
-    return value_of(upper << 16U | find(lower_.at(upper), rest).first);
+    return value_of_key(upper << 16U | find(lower_.at(upper), rest).first);
   }
 
  private:
@@ -88,6 +75,15 @@ class RankedKeys {
 };
 
 }  // namespace
+
+uint32_t ordered_key(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+
+float value_of_key(uint32_t key) {
+  return std::bit_cast<float>((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key);
+}
 
 float percentile(const at::Tensor& image, double q) {
   const at::Tensor flat = image.contiguous();
