@@ -1,6 +1,7 @@
 #pragma once
 // The common options of the spatial transforms: keys, MONAI's "one for all or one per key" and
 // "one for all or one per dimension".
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -65,12 +66,18 @@ inline void check_choices(const char* place,
                           const std::vector<std::string>& values,
                           const std::vector<std::string>& choices) {
   for (const std::string& value : values) {
-    bool known = false;
-    for (const std::string& choice : choices) known = known || choice == value;
-    if (!known) {
+    if (std::ranges::find(choices, value) == choices.end())
       throw ConfigError("{}: '{}' is not supported.{}", place, value, suggestion(value, choices));
-    }
   }
+}
+
+/// Checks an option that is one of `choices` for all keys, or for each key.
+inline void check_modes(const char* place,
+                        const std::vector<std::string>& values,
+                        const std::vector<std::string>& choices,
+                        const KeyOptions& options) {
+  check_choices(place, values, choices);
+  check_per_key(place, values, options);
 }
 
 /// Makes one number per spatial dimension from one, or from as many.

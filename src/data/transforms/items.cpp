@@ -13,17 +13,20 @@
 namespace cytra::data {
 namespace {
 
+/// Calls change() with each of the sample's maps.
+void for_maps(Sample& sample, const auto& change) {
+  change(sample.tensors);
+  change(sample.unread);
+  change(sample.geometries);
+  change(sample.sources);
+  change(sample.columns);
+}
+
 /// Removes the entries whose key passes the test.
 void erase_keys(Sample& sample, const auto& test) {
-  const auto erase = [&](auto& entries) {
-    for (auto entry = entries.begin(); entry != entries.end();)
-      entry = test(entry->first) ? entries.erase(entry) : std::next(entry);
-  };
-  erase(sample.tensors);
-  erase(sample.unread);
-  erase(sample.geometries);
-  erase(sample.sources);
-  erase(sample.columns);
+  for_maps(sample, [&](auto& entries) {
+    std::erase_if(entries, [&](const auto& entry) { return test(entry.first); });
+  });
 }
 
 bool has(const Sample& sample, const std::string& key) {
@@ -82,8 +85,7 @@ CYTRA_REGISTER(Transform, PerSample<DeleteItemsd>, "DeleteItemsd");
 struct RemoveNaNKeysd {
   void visit(auto&) {}
   void operator()(Sample& sample) const {
-    for (auto cell = sample.columns.begin(); cell != sample.columns.end();)
-      cell = is_empty_cell(cell->second) ? sample.columns.erase(cell) : std::next(cell);
+    std::erase_if(sample.columns, [](const auto& cell) { return is_empty_cell(cell.second); });
   }
 };
 CYTRA_REGISTER(Transform, PerSample<RemoveNaNKeysd>, "RemoveNaNKeysd");
@@ -118,11 +120,9 @@ struct CopyItemsd : KeyOptions {
       if (has(sample, name))
         throw DataError(sample.id + ": '" + name + "' is there, expected a new name for a copy");
       // Copies share memory: no transform writes into an image.
-      if (sample.tensors.count(key) > 0) sample.tensors[name] = sample.tensors[key];
-      if (sample.unread.count(key) > 0) sample.unread[name] = sample.unread[key];
-      if (sample.geometries.count(key) > 0) sample.geometries[name] = sample.geometries[key];
-      if (sample.sources.count(key) > 0) sample.sources[name] = sample.sources[key];
-      if (sample.columns.count(key) > 0) sample.columns[name] = sample.columns[key];
+      for_maps(sample, [&](auto& entries) {
+        if (entries.count(key) > 0) entries[name] = entries[key];
+      });
     }
   }
 };

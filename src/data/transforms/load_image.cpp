@@ -13,6 +13,7 @@
 #include "config/schema.h"
 #include "data/sample/annotations.h"
 #include "data/sample/image_tensor.h"
+#include "data/sample/per_key.h"
 #include "data/sample/same_grid.h"
 #include "data/sample/sample.h"
 #include "io/grey.h"
@@ -77,17 +78,16 @@ struct LoadOptions {
       class_names,
       "names of the classes of annotations, or {KEY: [...]} for each key");
     using config::Unused;
-    v("dtype",
-      Unused{{"float32", "np.float32", "numpy.float32", "torch.float32"}},
-      "samples are float32");
+    KeyOptions::visit_dtype(v);
     v("ensure_channel_first", Unused{}, "channels are first");
-    v("image_only", Unused{}, "each image keeps its own geometry");
-    v("simple_keys", Unused{}, "each image keeps its own geometry");
-    v("meta_keys", Unused{}, "each image keeps its own geometry");
-    v("meta_key_postfix", Unused{}, "each image keeps its own geometry");
-    v("prune_meta_pattern", Unused{}, "each image keeps its own geometry");
-    v("prune_meta_sep", Unused{}, "each image keeps its own geometry");
-    v("overwriting", Unused{}, "each image keeps its own geometry");
+    for (const char* key : {"image_only",
+                            "simple_keys",
+                            "meta_keys",
+                            "meta_key_postfix",
+                            "prune_meta_pattern",
+                            "prune_meta_sep",
+                            "overwriting"})
+      v(key, Unused{}, "each image keeps its own geometry");
     v("expanduser", Unused{}, "paths are taken as they are");
   }
   void check() {

@@ -88,10 +88,7 @@ struct CropForegroundd : KeyOptions {
     v("start_coord_key", config::Unused{}, "the box is not kept");
     v("end_coord_key", config::Unused{}, "the box is not kept");
   }
-  void check() const {
-    check_choices("mode", mode, kPadModes);
-    check_per_key("mode", mode, *this);
-  }
+  void check() const { check_modes("mode", mode, kPadModes, *this); }
 
   void operator()(Sample& sample) const {
     const Box box = bounding_box(sample.at(source_key), sample.id);

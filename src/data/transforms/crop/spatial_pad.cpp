@@ -23,10 +23,7 @@ struct PadOptions : KeyOptions {
     v("value", value, "what mode constant fills in");
     v("constant_values", value, "numpy's name for value");
   }
-  void check() const {
-    check_choices("mode", mode, kPadModes);
-    check_per_key("mode", mode, *this);
-  }
+  void check() const { check_modes("mode", mode, kPadModes, *this); }
   /// Pads every key. widths_of(an image's size) is the padding of it.
   void pad_all(Sample& sample, const auto& widths_of) const {
     if (is_large_enough(sample, widths_of)) return;

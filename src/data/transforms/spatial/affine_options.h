@@ -10,10 +10,10 @@
 
 namespace cytra::data::spatial {
 
-/// The options for sampling images at the points of a grid. `padding` is the default of
-/// padding_mode; `with_splines`: a mode may be a number, too.
-struct SampleOptions : KeyOptions {
-  explicit SampleOptions(const char* padding = "reflection", bool with_splines = false)
+/// The modes by which images are sampled. `padding` is the default of padding_mode;
+/// `with_splines`: a mode may be a number, too.
+struct ModeOptions : KeyOptions {
+  ModeOptions(const char* padding, bool with_splines)
       : padding_mode{padding}, splines(with_splines) {}
   std::vector<std::string> mode{"bilinear"}, padding_mode;
   bool splines;
@@ -26,13 +26,20 @@ struct SampleOptions : KeyOptions {
     v("padding_mode",
       padding_mode,
       "beyond the image: border, zeros or reflection; or one per key");
-    v("device", config::Unused{{"null", "cpu"}}, "transforms run on the CPU");
   }
   void check() const {
-    check_choices("mode", mode, splines ? kAffineModes : kSampleModes);
-    check_choices("padding_mode", padding_mode, kSamplePadModes);
-    check_per_key("mode", mode, *this);
-    check_per_key("padding_mode", padding_mode, *this);
+    check_modes("mode", mode, splines ? kAffineModes : kSampleModes, *this);
+    check_modes("padding_mode", padding_mode, kSamplePadModes, *this);
+  }
+};
+
+/// The options for sampling images at the points of a grid.
+struct SampleOptions : ModeOptions {
+  explicit SampleOptions(const char* padding = "reflection", bool with_splines = false)
+      : ModeOptions(padding, with_splines) {}
+  void visit(auto& v) {
+    ModeOptions::visit(v);
+    v("device", config::Unused{{"null", "cpu"}}, "transforms run on the CPU");
   }
   /// Changes the geometries by `matrix`, which acts about the images' centres.
   void follow(Sample& sample, const at::Tensor& matrix, at::IntArrayRef size) const {

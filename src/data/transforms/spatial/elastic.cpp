@@ -25,20 +25,20 @@ struct ElasticOptions : RandAffineOptions {
     RandAffineOptions::check();
     if (magnitude_range.size() != 2) throw ConfigError("magnitude_range: expected [low, high]");
   }
-  /// The size of the result when there is something to do; `chosen`: whether the draw decided to
-  /// deform. Throws: DataError when the images are not of `dims`.
-  std::vector<int64_t> size_for(Sample& sample, std::size_t dims, bool chosen) const {
+  /// Samples images of `dims` at the grid that deformed(their size) draws.
+  void deform(Sample& sample, Rng& rng, std::size_t dims, const auto& deformed) const {
+    const bool chosen = rng.uniform() < prob;
     const std::vector<int64_t> image = first_size(sample);
-    if (image.empty()) return {};
+    if (image.empty()) return;
     if (image.size() != dims) {
       throw DataError("{}: {} spatial dimensions, the elastic transform is for {}",
                       sample.id,
                       image.size(),
                       dims);
     }
-    std::vector<int64_t> size = size_or("spatial_size", spatial_size, image);
-    if (!chosen && size == image) size.clear();
-    return size;
+    const std::vector<int64_t> size = size_or("spatial_size", spatial_size, image);
+    if (!chosen && size == image) return;
+    sample_all(sample, chosen ? deformed(size) : identity_grid(size), at::kDouble);
   }
 };
 
@@ -59,22 +59,15 @@ struct Rand2DElasticd : ElasticOptions {
   }
 
   void operator()(Sample& sample, Rng& rng) const {
-    const bool chosen = rng.uniform() < prob;
-    const std::vector<int64_t> size = size_for(sample, 2, chosen);
-    if (size.empty()) return;
-    at::Tensor grid;
-    if (chosen) {
+    deform(sample, rng, 2, [&](const std::vector<int64_t>& size) {
       const auto distances = per_dim("Rand2DElasticd: spacing", spacing, 2);
       const std::vector<int64_t> points = control_points(size, distances);
       at::Tensor offset = at::empty({2, points[0], points[1]}, at::kFloat);
       auto* value = offset.mutable_data_ptr<float>();
       for (int64_t i = 0; i < offset.numel(); ++i) value[i] = static_cast<float>(rng.normal());
       const double magnitude = rng.uniform(magnitude_range[0], magnitude_range[1]);
-      grid = deform_2d(size, distances, offset * magnitude, draw_matrix(2, rng));
-    } else {
-      grid = identity_grid(size);
-    }
-    sample_all(sample, grid, at::kDouble);
+      return deform_2d(size, distances, offset * magnitude, draw_matrix(2, rng));
+    });
   }
 };
 CYTRA_REGISTER(Transform, PerSample<Rand2DElasticd>, "Rand2DElasticd");
@@ -95,11 +88,7 @@ struct Rand3DElasticd : ElasticOptions {
   }
 
   void operator()(Sample& sample, Rng& rng) const {
-    const bool chosen = rng.uniform() < prob;
-    const std::vector<int64_t> size = size_for(sample, 3, chosen);
-    if (size.empty()) return;
-    at::Tensor grid;
-    if (chosen) {
+    deform(sample, rng, 3, [&](const std::vector<int64_t>& size) {
       const double magnitude = rng.uniform(magnitude_range[0], magnitude_range[1]);
       const double sigma = rng.uniform(sigma_range[0], sigma_range[1]);
       const at::Tensor matrix = draw_matrix(3, rng);
@@ -107,11 +96,8 @@ struct Rand3DElasticd : ElasticOptions {
       auto* value = offset.mutable_data_ptr<float>();
       for (int64_t i = 0; i < offset.numel(); ++i)
         value[i] = static_cast<float>(rng.uniform(-1, 1));
-      grid = deform_3d(offset, sigma, magnitude, matrix);
-    } else {
-      grid = identity_grid(size);
-    }
-    sample_all(sample, grid, at::kDouble);
+      return deform_3d(offset, sigma, magnitude, matrix);
+    });
   }
 };
 CYTRA_REGISTER(Transform, PerSample<Rand3DElasticd>, "Rand3DElasticd");

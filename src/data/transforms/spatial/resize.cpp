@@ -35,8 +35,7 @@ struct InterpolationOptions : KeyOptions {
   }
   void check() {
     if (align_corners.empty()) align_corners.emplace_back();  // null
-    check_choices("mode", mode, kResizeModes);
-    check_per_key("mode", mode, *this);
+    check_modes("mode", mode, kResizeModes, *this);
     check_per_key("align_corners", align_corners, *this);
   }
   at::Tensor to_size(const at::Tensor& image, const Sizes& size, std::size_t key) const {
@@ -157,8 +156,7 @@ struct ZoomOptions : InterpolationOptions {
   }
   void check() {
     InterpolationOptions::check();
-    check_choices("padding_mode", padding_mode, kPadModes);
-    check_per_key("padding_mode", padding_mode, *this);
+    check_modes("padding_mode", padding_mode, kPadModes, *this);
   }
   /// Zooms every key. factors: one per spatial dimension of the first key; other keys may need a
   /// single number.

@@ -5,32 +5,23 @@
 #include <ATen/ATen.h>
 
 #include "config/registry.h"
-#include "data/sample/resample.h"
-#include "data/sample/spatial_options.h"
-#include "data/sample/voxel_frame.h"
+#include "data/transforms/spatial/affine_options.h"
 
 namespace cytra::data::spatial {
 namespace {
 
-struct RotateOptions : KeyOptions {
+struct RotateOptions : ModeOptions {
+  RotateOptions() : ModeOptions("border", /*splines=*/false) {}
   bool keep_size = true;
-  std::vector<std::string> mode{"bilinear"}, padding_mode{"border"};
   std::vector<bool> align_corners{false};
   void visit(auto& v) {
-    KeyOptions::visit(v);
+    ModeOptions::visit(v);
     visit_dtype(v);
     v("keep_size", keep_size, "the result has the image's size; false: it holds the whole image");
-    v("mode", mode, "bilinear, or nearest for labels; one, or one per key");
-    v("padding_mode",
-      padding_mode,
-      "beyond the image: border, zeros or reflection; or one per key");
     v("align_corners", align_corners, "as torch's grid_sample; one, or one per key");
   }
   void check() const {
-    check_choices("mode", mode, kSampleModes);
-    check_choices("padding_mode", padding_mode, kSamplePadModes);
-    check_per_key("mode", mode, *this);
-    check_per_key("padding_mode", padding_mode, *this);
+    ModeOptions::check();
     check_per_key("align_corners", align_corners, *this);
   }
   /// Rotates every key. angle: one number in 2D, in 3D one about each axis.
