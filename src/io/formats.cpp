@@ -50,6 +50,10 @@ bool add_format(const char* name, void (*describe)(Format& format)) {
   Format added;
   added.name = name;
   describe(added);
+  if (added.create != nullptr) {
+    added.written_as = name;
+    if (added.output_ending.empty()) added.output_ending = added.written_endings.at(0);
+  }
   std::vector<Format>& all = known_formats();
   for (const Format& other : all) {
     if (other.name == added.name) throw std::logic_error("two formats are named " + added.name);

@@ -234,8 +234,6 @@ const bool npy_is_known = add_format("npy", [](Format& npy) {
   npy.probe = is_npy;
   npy.open = open_npy;
   npy.create = create_npy;
-  npy.output_ending = ".npy";
-  npy.written_as = "npy";
 });
 
 }  // namespace

@@ -275,8 +275,6 @@ const bool metaimage_is_known = add_format("metaimage", [](Format& meta) {
   meta.other_files = meta_other_files;
   meta.create = create_meta;
   meta.position = Format::Position::direction;
-  meta.output_ending = ".mha";
-  meta.written_as = "metaimage";
 });
 
 }  // namespace

@@ -325,7 +325,6 @@ const bool nifti_is_known = add_format("nifti", [](Format& nifti) {
   nifti.written_endings = {".nii", ".nii.gz"};
   nifti.position = Format::Position::direction;
   nifti.output_ending = ".nii.gz";
-  nifti.written_as = "nifti";
 });
 
 }  // namespace

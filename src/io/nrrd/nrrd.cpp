@@ -160,15 +160,6 @@ double nrrd_mm(const std::vector<std::string>& units, std::size_t i) {
   return unit > 0 ? unit : 1;
 }
 
-/// Reads a word for each axis.
-std::vector<std::string> nrrd_words(const std::string& text) {
-  std::vector<std::string> words;
-  for (const std::string& word : split(in_small_letters(text), ' ')) {
-    if (!word.empty()) words.push_back(word);
-  }
-  return words;
-}
-
 struct NrrdAxes {
   std::string names;               // "CXYZ", the fastest first
   std::vector<std::size_t> space;  // which are x, y, z
@@ -178,7 +169,7 @@ NrrdAxes nrrd_axes(const std::string& path,
                    const NrrdHeader& header,
                    std::size_t count,
                    const std::vector<std::vector<double>>& directions) {
-  const std::vector<std::string> kinds = nrrd_words(header.value("kinds"));
+  const std::vector<std::string> kinds = header_words(in_small_letters(header.value("kinds")));
   if ((!kinds.empty() && kinds.size() != count) ||
       (!directions.empty() && directions.size() != count))
     fail_nrrd(path,
@@ -225,7 +216,8 @@ Geometry nrrd_aligned_geometry(const std::string& path,
   const std::vector<double> spacings = real_numbers(path, "spacings", header.value("spacings")),
                             mins = real_numbers(path, "axis mins", header.value("axis mins"));
   const std::vector<std::string> units = nrrd_texts(header.value("units")),
-                                 centerings = nrrd_words(header.value("centerings"));
+                                 centerings =
+                                     header_words(in_small_letters(header.value("centerings")));
   std::vector<double> steps, origin;
   bool is_placed = true;
   for (const std::size_t i : axes.space) {
@@ -411,8 +403,6 @@ const bool nrrd_is_known = add_format("nrrd", [](Format& nrrd) {
   nrrd.other_files = nrrd_other_files;
   nrrd.create = create_nrrd;
   nrrd.position = Format::Position::direction;
-  nrrd.output_ending = ".nrrd";
-  nrrd.written_as = "nrrd";
 });
 
 }  // namespace

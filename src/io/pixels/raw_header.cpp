@@ -22,25 +22,13 @@ std::string folder_of(const std::string& header) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// The words of a text between blanks.
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::size_t begin = 0;
-  while ((begin = text.find_first_not_of(" \t", begin)) != std::string::npos) {
-    const std::size_t end = std::min(text.find_first_of(" \t", begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end;
-  }
-  return words;
-}
-
 template <class Number, class Parse>
 std::vector<Number> parse_numbers(const std::string& path,
                                   const std::string& what,
                                   const std::string& text,
                                   const Parse& parse) {
   std::vector<Number> numbers;
-  for (const std::string& word : words_of(text)) {
+  for (const std::string& word : header_words(text)) {
     char* end = nullptr;
     errno = 0;
     numbers.push_back(parse(word.c_str(), &end));
@@ -69,6 +57,17 @@ bool is_flat(const std::array<double, 12>& affine) {
 }
 
 }  // namespace
+
+std::vector<std::string> header_words(const std::string& text) {
+  std::vector<std::string> words;
+  std::size_t begin = 0;
+  while ((begin = text.find_first_not_of(" \t", begin)) != std::string::npos) {
+    const std::size_t end = std::min(text.find_first_of(" \t", begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
 
 std::string named_file(const std::string& header, const std::string& name) {
   bool is_below = !name.empty() && name[0] != '/' && printable(name, name.size()) == name;
@@ -102,7 +101,7 @@ std::vector<std::string> numbered_names(const std::string& header,
                                         const std::string& pattern,
                                         int64_t count) {
   constexpr int64_t kMostFiles = 1 << 16;
-  std::vector<std::string> words = words_of(pattern);
+  std::vector<std::string> words = header_words(pattern);
   const std::string name = words.empty() ? "" : words[0];
   const std::size_t begin = name.find('%'), end = name.find_first_not_of("0123456789", begin + 1);
   const auto fail = [&] {
@@ -181,23 +180,18 @@ std::vector<double> real_numbers(const std::string& path,
 }
 
 Geometry placed_geometry(std::vector<WorldVector> steps, const WorldVector& origin) {
-  if (steps.size() == 2) {  // of a plane: 1 mm upwards
-    WorldVector up = cross(steps[0], steps[1]);
-    const double length = length_of(up);
-    for (double& value : up) value /= length;
-    steps.push_back(up);
-  }
-  Geometry geometry;
+  const WorldVector up = cross(steps[0], steps[1]);
+  const double length = length_of(up);
+  if (steps.size() == 2)  // of a plane: 1 mm upwards
+    steps.push_back({up[0] / length, up[1] / length, up[2] / length});
   std::vector<double> spacing;
-  bool is_solid = std::fabs(cross(steps[0], steps[1])[0] * steps[2][0] +
-                            cross(steps[0], steps[1])[1] * steps[2][1] +
-                            cross(steps[0], steps[1])[2] * steps[2][2]) > 0;
+  bool is_solid = std::fabs(up[0] * steps[2][0] + up[1] * steps[2][1] + up[2] * steps[2][2]) > 0;
   for (const WorldVector& step : steps) {
     spacing.push_back(length_of(step));
     is_solid = is_solid && std::isfinite(spacing.back());
   }
   for (const double value : origin) is_solid = is_solid && std::isfinite(value);
-  geometry = spaced_geometry(spacing);
+  Geometry geometry = spaced_geometry(spacing);
   if (!is_solid) return geometry;
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t column = 0; column < 3; ++column)

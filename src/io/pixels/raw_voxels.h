@@ -45,6 +45,8 @@ std::unique_ptr<ImageReader> open_raw(const std::string& path,
                                       const RawVoxels& voxels,
                                       const Selection& selection);
 
+/// The words of a text between blanks.
+std::vector<std::string> header_words(const std::string& text);
 /// The path of a file that a header names. Throws: DataError unless the name leads to a place below
 /// the header's folder.
 std::string named_file(const std::string& header, const std::string& name);

@@ -269,10 +269,8 @@ const bool png_is_known = add_format("png", [](Format& png) {
   png.probe = is_png;
   png.open = open_png;
   png.create = create_png;
-  png.output_ending = ".png";
   png.fits = fits_png;
   png.holds = "one plane of uint8 or uint16";
-  png.written_as = "png";
 });
 
 }  // namespace

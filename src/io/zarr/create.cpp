@@ -55,7 +55,6 @@ const bool zarr_is_known = add_format("ome_zarr", [](Format& zarr) {
   zarr.position = Format::Position::origin;
   zarr.output_ending = ".ome.zarr";
   zarr.holds_time = true;
-  zarr.written_as = "ome_zarr";
 });
 
 }  // namespace
