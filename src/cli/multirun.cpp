@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <fcntl.h>
@@ -50,15 +51,13 @@ struct JobState {
 
 /// Reads up to `bytes` of a file's end; "" when it can't be read.
 std::string read_tail(const std::string& path, std::size_t bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) return "";
-  std::fseek(file, 0, SEEK_END);
-  const auto size = static_cast<std::size_t>(std::max(0L, std::ftell(file)));
-  const std::size_t kept = std::min(size, bytes);
-  std::fseek(file, static_cast<long>(size - kept), SEEK_SET);
-  std::string text(kept, '\0');
-  text.resize(std::fread(text.data(), 1, kept, file));
-  std::fclose(file);
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return "";
+  const auto size = static_cast<std::size_t>(file.tellg());
+  std::string text(std::min(size, bytes), '\0');
+  file.seekg(static_cast<std::streamoff>(size - text.size()));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
 }
 
@@ -243,10 +242,7 @@ class Runner {
 
   /// Appends a job's results to its log, after the messages.
   void keep_output(std::size_t i, const std::string& text) const {
-    if (std::FILE* log = std::fopen(file_of(i, ".log").c_str(), "abe")) {
-      std::fwrite(text.data(), 1, text.size(), log);
-      std::fclose(log);
-    }
+    std::ofstream(file_of(i, ".log"), std::ios::binary | std::ios::app) << text;
   }
   std::string take_output(std::size_t i) const {
     const std::string path = file_of(i, ".out");
