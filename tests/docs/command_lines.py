@@ -96,16 +96,20 @@ def overrides_of(path):
 
 
 def context_of(words, run, wins):
-    """A context that takes the words, or None; a value that stands for the reader's own is null. Those with more wins are asked first."""
+    """A context that takes the words, or None; a value that stands for the reader's own is null. The likeliest are asked first: those that
+    took a key of the same section before, or have its name."""
     filled = []
     for word in words:
         key, value = word.split("=", 1)
         filled.append(f"{key}=null" if PLACEHOLDER.search(value) else word)
     quoted = " ".join(shlex.quote(word) for word in filled)
-    contexts = sorted(CONTEXTS[:-1], key=lambda context: -wins[context])
+    section = re.match(r"[+~]*(\w+)", words[0])[1]
+    contexts = sorted(CONTEXTS[:-1], key=lambda context: (-wins[section, context], section not in context, -wins[context]))
     if not any(re.match(r"[+~]*\w+[.@/]", word) for word in words):  # a name without its place: of a component that is described there, or a benchmark's
-        contexts.append(CONTEXTS[-1])
-    return next((context for context in contexts if run(f"{context} --cfg job {quoted}").returncode == 0), None)
+        contexts.insert(0, CONTEXTS[-1])
+    taker = next((context for context in contexts if run(f"{context} --cfg job {quoted}").returncode == 0), None)
+    wins.update([taker, (section, taker)])
+    return taker
 
 
 def places(best, folder):
@@ -120,12 +124,29 @@ def places(best, folder):
     ]  # fmt: skip
 
 
+ASKS = r" (--cfg|--explain|--check|--plan|--describe|--schema|--help|-sc)\b(?!-)"  # and trains nothing
+
+
+def trains(line):
+    return re.match(r"(cytra )?train ", line) and not re.search(ASKS + "| --(check-data|find-lr)", line)
+
+
+def is_named_later(lines):
+    """Whether the newest training is what `best` or `last` names in one of the lines, before the next training."""
+    for _, line in lines:
+        if re.search(r"=(best|last)\b", line):
+            return True
+        if trains(line):
+            return False
+    return False
+
+
 def small(line):
     """The line with limits appended, where it would train or measure for long."""
     if line.startswith(("cytra train ", "cytra predict ")):
         return "cytra " + small(line.removeprefix("cytra "))
     command = re.sub(r"\s+#\s.*", "", line)
-    if re.search(r" (--cfg|--explain|--check|--plan|--describe|--schema|--help|-sc)\b(?!-)", command):
+    if re.search(ASKS, command):
         return command + (" && rm -rf local" if " --plan" in command else "")  # it writes over no file
     if command.startswith("serve "):
         return command + " --check"  # it does not end
@@ -138,17 +159,24 @@ def small(line):
         filters = "[8,8,8]" if "experiment=detection" in command else filters  # its norms have groups of 8
         has_filters = not re.search(r" model=|experiment=(im2im/(mae|classification|regression_scalar)|promptable)", command)
         command += f" 'model.filters={filters}'" if has_filters else ""
+        command += " fundus_size=128" if "experiment=fundus" in command else ""
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
+    elif re.match(r"(cytra )?generate_samples --output \w+$", command):
+        command += " --train 6 --valid 2 --test 1 --size 48"
+    elif command.startswith("generate_samples --video "):
+        command = re.sub(r"--frames \d+", "--frames 6", command)
     elif command.startswith(("predict ", "benchmark_performance ", "preprocess_fundus ", "process_video ")):
         command += " trainer.accelerator=cpu"
     elif re.match(r"optimize( |$)", command):
         command = "mkdir -p mine && " + re.sub(r"--seconds \d+", "", command)
-        command += " trainer.accelerator=cpu 'patch_shape=[16,16]' 'model.filters=[4,4,8]' optimize.seconds=0.5"
+        command += " trainer.accelerator=cpu 'patch_shape=[16,16]' 'model.filters=[4,4,8]' optimize.seconds=0.1"
     elif command.startswith(("batch_segment ", "gpu_profile_batch ")):
         command = command.replace("--device cuda", "") + " --device cpu"
         command += " seconds=0.01 images=1" if command.startswith("gpu_profile_batch ") else ""
     if command.startswith("benchmark_performance "):
         command = re.sub(r"(--input-shape \d+ \d+)(( \d+)+)", lambda m: m[1] + " 32" * len(m[2].split()), command)
+        if "--config" in command and "--input-shape" not in command and "im2im/mae" not in command:  # whose images have one size
+            command += " input_shape=[1,1,32,32]"
         is_plain = re.search(r"--config im2im/segmentation\b", command) and "model" not in command
         command += (" 'model.filters=[4,4,8]'" if is_plain else "") + " warmup=0 repeats=1 seconds=0.01"
     return command
@@ -282,7 +310,8 @@ def named_outputs(command):
 
 def main():
     programs = pathlib.Path(sys.argv[1]).resolve()
-    env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "HOME": "/nonexistent"}
+    env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "HOME": "/nonexistent",
+           "MALLOC_CONF": "thp:always"}  # a program starts in an eighth less time
     failures, count, unused, ran = [], 0, dict(LEFT_OUT), set()
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
@@ -301,7 +330,7 @@ def main():
         lines = [(f"{path.relative_to(ROOT)}:{number}", line) for path in documents for number, line in lines_of(path)]
         if not chosen:
             lines += [(f"{program} --help", line) for program, line in help_lines(run)]
-        for place, line in lines:
+        for at, (place, line) in enumerate(lines):
             reasons = [pattern for pattern in LEFT_OUT if re.search(pattern, line)]
             for pattern in reasons:
                 unused.pop(pattern, None)
@@ -309,7 +338,7 @@ def main():
                 continue
             for name, value in filled:
                 line = line.replace(name, str(value))
-            if small(line) in ran and not line.startswith("train "):  # the newest training is what `best` names below it
+            if small(line) in ran and not (trains(line) and is_named_later(lines[at + 1 :])):
                 continue
             ran.add(small(line))
             for name in named_outputs(small(line)):
@@ -327,7 +356,6 @@ def main():
                 continue
             if tuple(words) not in taken:
                 taken[tuple(words)] = context_of(words, run, wins)
-                wins[taken[tuple(words)]] += 1
             if taken[tuple(words)] is None:
                 failures.append(f"{place}: no program takes {' '.join(words)}")
         print(f"{len(pairs)} keys with a value in the text")
