@@ -120,7 +120,7 @@ def hint_of(text, part):
 
 def memory(programs, full, count, random):
     """The address space is limited, from too little for the program's libraries to enough."""
-    output, levels, side = programs.folder / "unlimited", *((20, 512) if full else (3, 256))
+    output, levels, side = programs.folder / "unlimited", *((20, 512) if full else (3, 128))
     command = programs.train(output, "trainer.max_steps=2", f"patch_shape=[{side},{side}]", "model.filters=[16,32,32]",
                              data=programs.samples(size=side), dims=2)
     command.remove("patch_shape=[32,32]")
