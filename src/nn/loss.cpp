@@ -38,7 +38,7 @@ at::Tensor Loss::operator()(const at::Tensor& logits,
   }
   const bool is_double = logits.scalar_type() == at::kDouble;
   if (counts.defined()) counts = counts.to(is_double ? at::kDouble : at::kFloat);
-  return compute(takes_short_ ? logits : at_least_float(logits), truth, counts);
+  return compute({takes_short_ ? logits : at_least_float(logits), truth, counts});
 }
 
 at::Tensor Loss::of_levels(const std::vector<at::Tensor>& levels, const at::Tensor& target) const {

@@ -32,6 +32,12 @@ inline constexpr Compared kFlows{"flows (task.method=flows)",
 inline constexpr Compared kStars{"stars (task.method=stars)",
                                  "task.loss=null, which is StarDistLoss"};
 
+/// What a loss compares: logits (N,K,[D,]H,W), target (N,1 or K,[D,]H,W), mask (N,1,[D,]H,W) of 0
+/// and 1: voxels that count; undefined: all.
+struct LossInput {
+  at::Tensor logits, target, mask;
+};
+
 /// A scalar to minimise. Registered under its class name in MONAI, or in torch.nn.
 class Loss {
  public:
@@ -39,9 +45,8 @@ class Loss {
   explicit Loss(const LossOptions& options = {}, bool takes_short = false)
       : ignore_index_(options.ignore_index), takes_short_(takes_short) {}
   virtual ~Loss() = default;
-  /// logits (N,K,[D,]H,W) of any floating type, target (N,1 or K,[D,]H,W), mask (N,1,[D,]H,W) of 0
-  /// and 1: voxels that count; undefined: all -> scalar, computed in float32 at least. Voxels with
-  /// the target ignore_index do not count either.
+  /// LossInput of any floating type -> scalar, computed in float32 at least. Voxels with the target
+  /// ignore_index do not count either.
   at::Tensor operator()(const at::Tensor& logits,
                         const at::Tensor& target,
                         const at::Tensor& mask = {}) const;
@@ -55,9 +60,7 @@ class Loss {
  protected:
   /// Computes the loss; targets that were ignore_index are 0 here, and `mask` leaves them out. The
   /// logits are float32 at least, unless the loss takes short ones; so is `mask`, or undefined.
-  virtual at::Tensor compute(const at::Tensor& logits,
-                             const at::Tensor& target,
-                             const at::Tensor& mask) const = 0;
+  virtual at::Tensor compute(const LossInput& in) const = 0;
   /// The weighted sum of the losses of the first outputs, as many as there are weights.
   at::Tensor weighted_sum(const std::vector<at::Tensor>& levels,
                           const at::Tensor& target,
@@ -80,11 +83,7 @@ class LossOf final : public Loss {
   explicit LossOf(const T& options) : Loss(options, T::kTakesShort), options_(options) {}
 
  protected:
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const override {
-    return options_.compute(logits, target, mask);
-  }
+  at::Tensor compute(const LossInput& in) const override { return options_.compute(in); }
 
  private:
   T options_;

@@ -19,19 +19,16 @@ struct BCEWithLogitsLoss : ReducedOptions {
     v("to_onehot_y", to_onehot_y, "target holds class numbers; null: as the task says, else no");
     ReducedOptions::visit(v);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
+  at::Tensor compute(const LossInput& in) const {
     const auto weights = [&](const std::vector<double>& numbers, const char* key) {
-      return numbers.empty() ? at::Tensor() : per_channel(numbers, logits, key);
+      return numbers.empty() ? at::Tensor() : per_channel(numbers, in.logits, key);
     };
-    return reduced(
-        at::binary_cross_entropy_with_logits(logits,
-                                             truth_of(target, logits, to_onehot_y.value_or(false)),
-                                             weights(weight, "weight"),
-                                             weights(pos_weight, "pos_weight"),
-                                             at::Reduction::None),
-        mask);
+    return reduced(at::binary_cross_entropy_with_logits(in.logits,
+                                                        truth_of(in, to_onehot_y.value_or(false)),
+                                                        weights(weight, "weight"),
+                                                        weights(pos_weight, "pos_weight"),
+                                                        at::Reduction::None),
+                   in.mask);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<BCEWithLogitsLoss>, "BCEWithLogitsLoss");

@@ -43,16 +43,14 @@ void ChannelOptions::check() const {
     throw ConfigError("choose sigmoid or softmax, not both");
 }
 
-Channels ChannelOptions::channels(const at::Tensor& logits,
-                                  const at::Tensor& target,
-                                  const at::Tensor& mask) const {
+Channels ChannelOptions::channels(const LossInput& in) const {
+  const auto& [logits, target, mask] = in;
   const bool is_exclusive = softmax.value_or(false) && logits.size(1) > 1;
   const at::Tensor prediction = sigmoid.value_or(false) ? at::sigmoid(logits)
                                 : is_exclusive          ? at::softmax(logits, 1)
                                                         : logits;
-  Channels counted{
-      counted_channels(prediction, include_background),
-      counted_channels(truth_of(target, logits, to_onehot_y.value_or(false)), include_background)};
+  Channels counted{counted_channels(prediction, include_background),
+                   counted_channels(truth_of(in, to_onehot_y.value_or(false)), include_background)};
   if (mask.defined()) counted = {counted.prediction * mask, counted.truth * mask};
   return counted;
 }
@@ -71,7 +69,8 @@ at::Tensor voxel_means(const at::Tensor& values, const at::Tensor& mask, bool ba
                         : sums(values) / sums(at::ones_like(values));
 }
 
-at::Tensor truth_of(const at::Tensor& target, const at::Tensor& logits, bool is_numbers) {
+at::Tensor truth_of(const LossInput& in, bool is_numbers) {
+  const auto& [logits, target, mask] = in;
   const int64_t classes = logits.size(1);
   at::Tensor truth = target;
   if (is_numbers && classes > 1 && target.size(1) == 1) {

@@ -36,11 +36,9 @@ struct ChannelOptions : ReducedOptions {
     ReducedOptions::visit(v);
   }
   void check() const;
-  /// Probabilities and truth, without the background where it does not count; 0 where `mask` is.
+  /// Probabilities and truth, without the background where it does not count; 0 where the mask is.
   /// Throws: DataError when the target does not fit.
-  Channels channels(const at::Tensor& logits,
-                    const at::Tensor& target,
-                    const at::Tensor& mask) const;
+  Channels channels(const LossInput& in) const;
 };
 
 /// Without channel 0, unless that counts or is the only one.
@@ -52,7 +50,7 @@ at::Tensor voxel_means(const at::Tensor& values, const at::Tensor& mask, bool ba
 
 /// The target with a channel per class, as the logits have it: of class numbers when `is_numbers`
 /// and there are several classes. Throws: DataError when it does not fit.
-at::Tensor truth_of(const at::Tensor& target, const at::Tensor& logits, bool is_numbers);
+at::Tensor truth_of(const LossInput& in, bool is_numbers = false);
 
 /// Numbers per channel for a product with `values` (N,K,...): (K,1,...); a single one is for all.
 /// Throws: ConfigError, naming `key`, for another number of them.

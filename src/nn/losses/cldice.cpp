@@ -52,10 +52,8 @@ struct SoftclDiceLoss : ChannelOptions {
     v("smooth_dr", smooth_dr, "added to the denominators", 0, 1e9);
     v("smooth", smooth, "added to the denominator of the harmonic mean", 1e-12, 1e9);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    const auto [p, t] = channels(logits, target, mask);
+  at::Tensor compute(const LossInput& in) const {
+    const auto [p, t] = channels(in);
     const auto share = [this](const at::Tensor& skeleton, const at::Tensor& within) {
       return ((skeleton * within).flatten(1).sum(1) + smooth_nr) /
              (skeleton.flatten(1).sum(1) + smooth_dr);
@@ -73,15 +71,12 @@ struct SoftDiceclDiceLoss : SoftclDiceLoss {
     SoftclDiceLoss::visit(v);
     v("alpha", alpha, "weight of the skeletons; Dice has the rest", 0, 1);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
+  at::Tensor compute(const LossInput& in) const {
     DiceLoss dice;
     static_cast<ChannelOptions&>(dice) = *this;
     dice.smooth_nr = smooth_nr;
     dice.smooth_dr = smooth_dr;
-    return (1 - alpha) * dice.compute(logits, target, mask) +
-           alpha * SoftclDiceLoss::compute(logits, target, mask);
+    return (1 - alpha) * dice.compute(in) + alpha * SoftclDiceLoss::compute(in);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<SoftDiceclDiceLoss>, "SoftDiceclDiceLoss");

@@ -17,16 +17,14 @@ struct CrossEntropyLoss : ReducedOptions {
       "channels are masks of their own: binary cross-entropy of each; null: as the task says");
     ReducedOptions::visit(v);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const;
+  at::Tensor compute(const LossInput& in) const;
 
   struct Voxels {
     at::Tensor values;   // (N,1,[D,]H,W), of masks (N,K,[D,]H,W)
     at::Tensor weights;  // (N,1,[D,]H,W): what each counts in a mean; undefined: 1
   };
   /// One channel is a mask, too. A target of several channels holds the probability of each class.
-  Voxels voxels(const at::Tensor& logits, const at::Tensor& target) const;
+  Voxels voxels(const LossInput& in) const;
 };
 
 }  // namespace cytra::nn

@@ -46,10 +46,8 @@ class DeepSupervisionLoss final : public Loss {
   }
 
  protected:
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const override {
-    return (*loss_)(logits, target, mask);
+  at::Tensor compute(const LossInput& in) const override {
+    return (*loss_)(in.logits, in.target, in.mask);
   }
 
  private:

@@ -8,10 +8,8 @@
 
 namespace cytra::nn {
 
-Overlap OverlapOptions::overlap(const at::Tensor& logits,
-                                const at::Tensor& target,
-                                const at::Tensor& mask,
-                                bool squared) const {
+Overlap OverlapOptions::overlap(const LossInput& in, bool squared) const {
+  const auto& [logits, target, mask] = in;
   const auto of_images_or_batch = [this](const at::Tensor& of_images) {
     return batch ? of_images.sum(0, /*keepdim=*/true) : of_images;
   };
@@ -28,7 +26,7 @@ Overlap OverlapOptions::overlap(const at::Tensor& logits,
     };
     return {counted(sums.both), counted(sums.prediction), counted(sums.truth), sums.cross_entropy};
   }
-  const auto [p, t] = channels(at_least_float(logits), target, mask);
+  const auto [p, t] = channels({at_least_float(logits), target, mask});
   const auto sum = [&](const at::Tensor& values) {
     return of_images_or_batch(values.flatten(2).sum(2));
   };
@@ -41,10 +39,8 @@ bool OverlapOptions::is_exclusive(const at::Tensor& logits) const {
   return softmax.value_or(false) && logits.size(1) > 1;
 }
 
-at::Tensor DiceLoss::compute(const at::Tensor& logits,
-                             const at::Tensor& target,
-                             const at::Tensor& mask) const {
-  return of_overlap(overlap(logits, target, mask, squared_pred));
+at::Tensor DiceLoss::compute(const LossInput& in) const {
+  return of_overlap(overlap(in, squared_pred));
 }
 
 at::Tensor DiceLoss::of_overlap(const Overlap& sums) const {

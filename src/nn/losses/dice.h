@@ -26,10 +26,7 @@ struct OverlapOptions : ChannelOptions {
   /// Channels are classes that exclude each other.
   bool is_exclusive(const at::Tensor& logits) const;
   /// The overlap in the channels and voxels that count. `squared`: sums of the squares of each.
-  Overlap overlap(const at::Tensor& logits,
-                  const at::Tensor& target,
-                  const at::Tensor& mask,
-                  bool squared = false) const;
+  Overlap overlap(const LossInput& in, bool squared = false) const;
 };
 
 struct DiceLoss : OverlapOptions {
@@ -41,9 +38,7 @@ struct DiceLoss : OverlapOptions {
     v("jaccard", jaccard, "Jaccard instead of Dice");
     v("weight", weight, "weight of each class that counts", 0, 1e9);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const;
+  at::Tensor compute(const LossInput& in) const;
   at::Tensor of_overlap(const Overlap& overlap) const;
 };
 

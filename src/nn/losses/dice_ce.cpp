@@ -32,22 +32,17 @@ struct DiceCELoss : DiceLoss {
     if (multilabel.value_or(false) && (softmax.value_or(false) || to_onehot_y.value_or(false)))
       throw ConfigError("multilabel goes with sigmoid, not softmax or to_onehot_y");
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
+  at::Tensor compute(const LossInput& in) const {
     DiceLoss dice = *this;
     // The cross-entropy's weights are for all classes, Dice's for those that count.
     if (!include_background && weight.size() > 1) dice.weight.erase(dice.weight.begin());
-    const Overlap sums = overlap(logits, target, mask, squared_pred);
-    return lambda_dice * dice.of_overlap(sums) +
-           lambda_ce * cross_entropy(sums, logits, target, mask);
+    const Overlap sums = overlap(in, squared_pred);
+    return lambda_dice * dice.of_overlap(sums) + lambda_ce * cross_entropy(sums, in);
   }
 
  private:
-  at::Tensor cross_entropy(const Overlap& sums,
-                           const at::Tensor& logits,
-                           const at::Tensor& target,
-                           const at::Tensor& mask) const {
+  at::Tensor cross_entropy(const Overlap& sums, const LossInput& in) const {
+    const auto& [logits, target, mask] = in;
     const int64_t channels = logits.size(1);
     const bool is_masks = multilabel.value_or(false) || channels == 1;
     const bool is_summed = sums.cross_entropy.defined() && is_masks != is_exclusive(logits);
@@ -57,7 +52,7 @@ struct DiceCELoss : DiceLoss {
       loss.weight = weight;
       loss.multilabel = multilabel;
       loss.label_smoothing = label_smoothing;
-      return loss.compute(at_least_float(logits), target, mask);
+      return loss.compute({at_least_float(logits), target, mask});
     }
     const at::Tensor sum = sums.cross_entropy.sum();
     if (reduction == "sum") return sum;

@@ -38,12 +38,10 @@ struct DistanceOptions : ChannelOptions {
 };
 
 struct BoundaryLoss : DistanceOptions {
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    const auto [p, t] = channels(logits, target, mask);
+  at::Tensor compute(const LossInput& in) const {
+    const auto [p, t] = channels(in);
     const at::Tensor distances = signed_distances(t);
-    return reduced(voxel_means(p * (distances + distances.lt(0)), mask, batch));
+    return reduced(voxel_means(p * (distances + distances.lt(0)), in.mask, batch));
   }
 };
 CYTRA_REGISTER(Loss, LossOf<BoundaryLoss>, "BoundaryLoss");
@@ -55,24 +53,18 @@ struct HausdorffDTLoss : DistanceOptions {
     DistanceOptions::visit(v);
     v("alpha", alpha, "power of the distances", 0, 100);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    const auto [p, t] = channels(logits, target, mask);
+  at::Tensor compute(const LossInput& in) const {
+    const auto [p, t] = channels(in);
     const auto far = [this](const at::Tensor& side) {
       return signed_distances(side).abs().pow(alpha);
     };
-    return reduced(voxel_means((p - t).square() * (far(p) + far(t)), mask, batch));
+    return reduced(voxel_means((p - t).square() * (far(p) + far(t)), in.mask, batch));
   }
 };
 CYTRA_REGISTER(Loss, LossOf<HausdorffDTLoss>, "HausdorffDTLoss");
 
 struct LogHausdorffDTLoss : HausdorffDTLoss {
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    return HausdorffDTLoss::compute(logits, target, mask).log1p();
-  }
+  at::Tensor compute(const LossInput& in) const { return HausdorffDTLoss::compute(in).log1p(); }
 };
 CYTRA_REGISTER(Loss, LossOf<LogHausdorffDTLoss>, "LogHausdorffDTLoss");
 

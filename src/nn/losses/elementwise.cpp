@@ -12,20 +12,16 @@ namespace {
 
 struct MSELoss : ReducedOptions {
   static constexpr const char* kPurpose = kValues.what;
-  at::Tensor compute(const at::Tensor& prediction,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    return reduced((prediction - truth_of(target, prediction, false)).square(), mask);
+  at::Tensor compute(const LossInput& in) const {
+    return reduced((in.logits - truth_of(in)).square(), in.mask);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<MSELoss>, "MSELoss");
 
 struct L1Loss : ReducedOptions {
   static constexpr const char* kPurpose = kValues.what;
-  at::Tensor compute(const at::Tensor& prediction,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    return reduced((prediction - truth_of(target, prediction, false)).abs(), mask);
+  at::Tensor compute(const LossInput& in) const {
+    return reduced((in.logits - truth_of(in)).abs(), in.mask);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<L1Loss>, "L1Loss");
@@ -37,11 +33,8 @@ struct HuberLoss : ReducedOptions {
     v("delta", delta, "difference from which on it grows linearly", 1e-9, 1e9);
     ReducedOptions::visit(v);
   }
-  at::Tensor compute(const at::Tensor& prediction,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    const at::Tensor truth = truth_of(target, prediction, false);
-    return reduced(at::huber_loss(prediction, truth, at::Reduction::None, delta), mask);
+  at::Tensor compute(const LossInput& in) const {
+    return reduced(at::huber_loss(in.logits, truth_of(in), at::Reduction::None, delta), in.mask);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<HuberLoss>, "HuberLoss");
@@ -53,11 +46,8 @@ struct SmoothL1Loss : ReducedOptions {
     v("beta", beta, "difference from which on it grows linearly, with slope 1; 0: L1", 0, 1e9);
     ReducedOptions::visit(v);
   }
-  at::Tensor compute(const at::Tensor& prediction,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    const at::Tensor truth = truth_of(target, prediction, false);
-    return reduced(at::smooth_l1_loss(prediction, truth, at::Reduction::None, beta), mask);
+  at::Tensor compute(const LossInput& in) const {
+    return reduced(at::smooth_l1_loss(in.logits, truth_of(in), at::Reduction::None, beta), in.mask);
   }
 };
 CYTRA_REGISTER(Loss, LossOf<SmoothL1Loss>, "SmoothL1Loss");

@@ -29,9 +29,8 @@ class ExportedLoss final : public Loss {
       : Loss(options), path_(options.file), function_(path_, {"logits", "target", "mask"}, 2) {}
 
  protected:
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const override {
+  at::Tensor compute(const LossInput& in) const override {
+    const auto& [logits, target, mask] = in;
     if (mask.defined() && function_.count() == 2) {
       throw DataError(path_ +
                       ": voxels are left out (a mask, ignore_index), but forward() takes "

@@ -17,10 +17,8 @@ struct GeneralizedDiceLoss : OverlapOptions {
       "a class counts by 1 / size^2, 1 / size, or 1",
       {"square", "simple", "uniform"});
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    const Overlap sums = overlap(logits, target, mask);
+  at::Tensor compute(const LossInput& in) const {
+    const Overlap sums = overlap(in);
     at::Tensor weights = w_type == "square"   ? sums.truth.square().reciprocal()
                          : w_type == "simple" ? sums.truth.reciprocal()
                                               : at::ones_like(sums.truth);

@@ -30,9 +30,8 @@ struct SSIMLoss : ReducedOptions, ops::SsimOptions {
     ReducedOptions::visit(v);
   }
 
-  at::Tensor compute(const at::Tensor& prediction,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
+  at::Tensor compute(const LossInput& in) const {
+    const auto& [prediction, target, mask] = in;
     const std::vector<int64_t> window = ops::ssim_window(*this, prediction.dim() - 2);
     for (std::size_t d = 0; d < window.size(); ++d) {
       const int64_t extent = prediction.size(static_cast<int64_t>(d) + 2);
@@ -41,10 +40,8 @@ struct SSIMLoss : ReducedOptions, ops::SsimOptions {
             "SSIMLoss.win_size: {} voxels, the image has {}: choose less", window[d], extent);
       }
     }
-    const at::Tensor similarity = ops::ssim(prediction,
-                                            truth_of(target, prediction, false),
-                                            at::full({}, data_range, prediction.options()),
-                                            *this);
+    const at::Tensor similarity =
+        ops::ssim(prediction, truth_of(in), at::full({}, data_range, prediction.options()), *this);
     at::Tensor whole;
     if (mask.defined()) {
       const at::Tensor others =

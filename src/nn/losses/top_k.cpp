@@ -14,11 +14,9 @@ struct TopKLoss : CrossEntropyLoss {
     v("k", k, "percent of the voxels", 0, 100);
     CrossEntropyLoss::visit(v);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    at::Tensor values = voxels(logits, target).values;
-    values = mask.defined() ? values.masked_select(mask.ne(0)) : values.flatten();
+  at::Tensor compute(const LossInput& in) const {
+    at::Tensor values = voxels(in).values;
+    values = in.mask.defined() ? values.masked_select(in.mask.ne(0)) : values.flatten();
     if (values.numel() == 0) return values.sum();
     const auto hard = static_cast<int64_t>(static_cast<double>(values.numel()) * k / 100);
     return reduced(std::get<0>(values.topk(std::max<int64_t>(hard, 1), 0, true, false)));

@@ -17,16 +17,10 @@ struct TverskyLoss : OverlapOptions {
     v("alpha", alpha, "weight of false positives", 0, 1e9);
     v("beta", beta, "weight of false negatives", 0, 1e9);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
-    return reduced(of_classes(logits, target, mask));
-  }
+  at::Tensor compute(const LossInput& in) const { return reduced(of_classes(in)); }
   /// Before the reduction: (N or 1,K).
-  at::Tensor of_classes(const at::Tensor& logits,
-                        const at::Tensor& target,
-                        const at::Tensor& mask) const {
-    const Overlap sums = overlap(logits, target, mask);
+  at::Tensor of_classes(const LossInput& in) const {
+    const Overlap sums = overlap(in);
     const at::Tensor errors =
         alpha * (sums.prediction - sums.both) + beta * (sums.truth - sums.both);
     return 1 - (sums.both + smooth_nr) / (sums.both + errors + smooth_dr);
@@ -44,11 +38,9 @@ struct FocalTverskyLoss : TverskyLoss {
     TverskyLoss::visit(v);
     v("gamma", gamma, "the loss of a class is Tversky's to the power 1 / gamma", 0.1, 10);
   }
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const {
+  at::Tensor compute(const LossInput& in) const {
     // A power below 1 has no slope at 0.
-    return reduced(of_classes(logits, target, mask).clamp_min(1e-6).pow(1 / gamma));
+    return reduced(of_classes(in).clamp_min(1e-6).pow(1 / gamma));
   }
 };
 CYTRA_REGISTER(Loss, LossOf<FocalTverskyLoss>, "FocalTverskyLoss");

@@ -42,12 +42,10 @@ class WeightedLoss final : public Loss {
   }
 
  protected:
-  at::Tensor compute(const at::Tensor& logits,
-                     const at::Tensor& target,
-                     const at::Tensor& mask) const override {
-    at::Tensor sum = at::zeros({}, logits.options());
+  at::Tensor compute(const LossInput& in) const override {
+    at::Tensor sum = at::zeros({}, in.logits.options());
     for (const LossTerm& term : terms_) {
-      if (term.weight > 0) sum = sum + term.weight * (*term.loss)(logits, target, mask);
+      if (term.weight > 0) sum = sum + term.weight * (*term.loss)(in.logits, in.target, in.mask);
     }
     return sum;
   }
