@@ -207,28 +207,30 @@ class ExportedModel final : public Model {
   /// The smallest number whose multiples, from the least side that the conditions allow, they all
   /// allow.
   void find_divisor() {
+    std::vector<bool> allowed(kMostSide + 1, false);
+    for (int64_t side = 1; side <= kMostSide; ++side) {
+      std::vector<int64_t> sides(ranges_.size(), side);
+      sides[0] = batch_.value_or(2);
+      sides[1] = in_channels_;
+      for (std::size_t d = 2; d < ranges_.size(); ++d)
+        if (is_one(ranges_[d])) sides[d] = *ranges_[d].least;
+      allowed[static_cast<std::size_t>(side)] = are_allowed(sides);
+    }
     for (std::size_t d = 2; d < ranges_.size(); ++d) {
       if (is_one(ranges_[d])) continue;
-      std::vector<bool> allowed(kMostSide + 1, false);
-      int64_t least = 0;
-      for (int64_t side = 1; side <= kMostSide; ++side) {
-        std::vector<int64_t> sides(ranges_.size(), side);
-        sides[0] = batch_.value_or(2);
-        sides[1] = in_channels_;
-        for (std::size_t other = 2; other < ranges_.size(); ++other)
-          if (is_one(ranges_[other])) sides[other] = *ranges_[other].least;
-        allowed[static_cast<std::size_t>(side)] = side % divisor_[d - 2] == 0 && are_allowed(sides);
-        if (allowed[static_cast<std::size_t>(side)] && least == 0) least = side;
-      }
-      const auto fits = [&](int64_t divisor) {
+      const auto is_allowed = [&, factor = divisor_[d - 2]](int64_t side) {
+        return side % factor == 0 && allowed[static_cast<std::size_t>(side)];
+      };
+      int64_t least = 1, divisor = 1;
+      while (least <= kMostSide && !is_allowed(least)) ++least;
+      if (least > kMostSide) throw DataError("its conditions allow no side from 1 to 1024");
+      const auto fits = [&] {
         for (int64_t side = (least + divisor - 1) / divisor * divisor; side <= kMostSide;
              side += divisor)
-          if (!allowed[static_cast<std::size_t>(side)]) return false;
+          if (!is_allowed(side)) return false;
         return true;
       };
-      if (least == 0) throw DataError("its conditions allow no side from 1 to 1024");
-      int64_t divisor = 1;
-      while (divisor <= 256 && !fits(divisor)) ++divisor;
+      while (divisor <= 256 && !fits()) ++divisor;
       if (divisor <= 256) divisor_[d - 2] = divisor;
     }
   }
