@@ -1,12 +1,31 @@
-// ResBlocksHead: residual blocks, then a convolution of side 1. Source, names of options and
-// parameters: cyto_dl.nn.head.ResBlocksHead with resolution "lr" (the image's).
+// The heads of MultiHead: BaseHead, whose output is the backbone's features (MaskHead's mask is the
+// task's `mask_key`), and ResBlocksHead, residual blocks and a convolution of side 1. Source, names
+// of options and parameters: cyto_dl.nn.head with resolution "lr" (the image's).
 #include <ATen/ATen.h>
 
+#include "base/error.h"
 #include "nn/blocks/dynunet_block.h"
 #include "nn/heads/output_head.h"
 
 namespace cytra::nn {
 namespace {
+
+struct BaseHead final : OutputHead {
+  struct Options : OutputHeadOptions {
+    void check() const {
+      if (!in_channels || !out_channels || *in_channels == *out_channels) return;
+      throw ConfigError(
+          "BaseHead: out_channels={}, but it hands on the {} features of the backbone: expected "
+          "{}, or a ResBlocksHead",
+          *out_channels,
+          *in_channels,
+          *in_channels);
+    }
+  };
+  explicit BaseHead(const Options& /*options*/) {}
+  at::Tensor forward(const at::Tensor& features) override { return features; }
+};
+CYTRA_REGISTER(OutputHead, BaseHead, "BaseHead", "MaskHead");
 
 /// monai.networks.blocks.DenseBlock: each layer is given all results before it.
 struct DenseLayers final : Layer {
