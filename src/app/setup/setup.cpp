@@ -13,8 +13,7 @@
 #include "device/fast_precision.h"
 #include "nn/weights.h"
 #include "tasks/annotation_targets.h"
-#include "tasks/named_keys.h"
-#include "tasks/object_values.h"
+#include "tasks/loaded_keys.h"
 
 namespace cytra::app {
 namespace {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "app/run/entry.h"
-#include "app/setup/optimize_options.h"
 #include "app/setup/plan_options.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
@@ -62,6 +61,18 @@ struct TrainPerformanceOptions : device::PerformanceOptions {
   }
 };
 
+/// The section `optimize`.
+struct OptimizeOptions {
+  double seconds = 60;
+  void visit(auto& v) {
+    v("seconds",
+      seconds,
+      "seconds of measuring, without set-up and warm-up; a run of --auto-optimize takes a fortieth",
+      0.1,
+      1e5);
+  }
+};
+
 /// The configuration of a training. Components are checked, but made by Setup.
 struct TrainConfig : CommonConfig {
   training::TrainerOptions trainer;
@@ -104,7 +115,22 @@ struct TrainConfig : CommonConfig {
   }
   /// Checks the configuration. Throws: ConfigError for windows (usually patch_shape) of other
   /// dimensions than the model's.
-  void check() const;
+  void check() const {
+    const config::Node* window = task.find("inference_args.roi_size");
+    const config::Node* dims = task.find("model.spatial_dims");
+    if (window == nullptr || window->kind != config::Kind::list || dims == nullptr ||
+        dims->kind != config::Kind::integer || dims->integer < 2 || dims->integer > 3)
+      return;
+    const auto count = static_cast<int64_t>(window->list.size());
+    if (count <= 1 || count == dims->integer) return;
+    throw ConfigError(
+        "task.inference_args.roi_size ({}): {} numbers, but spatial_dims is {}, expected as many; "
+        "a "
+        "patch_shape that is left out follows spatial_dims",
+        window->origin.text(),
+        count,
+        dims->integer);
+  }
 };
 
 }  // namespace cytra::app
