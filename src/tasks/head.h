@@ -24,13 +24,11 @@ struct Sample;
 
 namespace cytra::tasks {
 
-/// Calls `look` with training batches, on the host, each as a loader gives it.
 constexpr int64_t kBatchesToFit = 64;
-/// Calls look() with the first kBatchesToFit batches of a training, or all of them.
+/// Calls look() with the first kBatchesToFit batches of a training, on the host, or all of them.
 using EachBatch = std::function<void(const std::function<void(const data::Batch&)>& look)>;
 
-/// Keys that every head takes: its Options are derived from them, and its constructor hands them to
-/// Head.
+/// Keys that every head takes, from which its Options are derived.
 struct HeadOptions {
   std::string y_key = "seg";
   std::optional<std::string> mask_key;
@@ -99,8 +97,11 @@ class Head {
   virtual training::Metrics compute();
   /// Task::findings() of this head.
   virtual report::Findings findings() const;
-  /// What update() counts, for several processes to add up.
+  /// Task::sums() and gather() of this head.
   virtual std::vector<at::Tensor> sums();
+  void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) {
+    metrics_.gather(of_all);
+  }
   /// "target" and "prediction" of a batch's first sample, (C,[D,]H,W), by the output for it;
   /// undefined: the target alone, also of training batches.
   virtual std::map<std::string, at::Tensor> preview(const at::Tensor& output,

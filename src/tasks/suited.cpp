@@ -1,14 +1,9 @@
 #include "tasks/suited.h"
 
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "config/schema.h"
-#include "nn/loss.h"
-#include "nn/model.h"
 #include "tasks/head.h"
 #include "training/task.h"
 

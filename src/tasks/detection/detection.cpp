@@ -24,27 +24,17 @@ namespace {
 
 class DetectionTask final : public training::Task {
  public:
-  struct Options {
+  struct Options : ObjectOptions {
     static constexpr const char* kPurpose = kBoxes;
     std::string x_key = "raw", y_key = "instances";
     std::optional<std::string> class_key;
     std::vector<std::string> class_names;
-    std::vector<double> object_values;
-    std::optional<int64_t> background;
     config::Node model, metrics;
     double center_sampling_radius = 1.5, score_thresh = 0.05, nms_thresh = 0.6;
     int64_t min_size = 2, topk_candidates = 1000, detections_per_img = 10000;
     void visit(auto& v) {
       v("x_key", x_key, "the image's key in a sample");
-      v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
-      v("object_values",
-        object_values,
-        "for a mask in place of labels: values whose connected voxels are one object each, such as "
-        "[255]");
-      v("background",
-        background,
-        "the target's number for no object, or that of a colour, R * 65536 + G * 256 + B, where "
-        "objects have colours; null: 0 in one channel");
+      visit_objects(v, y_key);
       v("class_key",
         class_key,
         "key of an image of classes, 0 for none and 1 to num_classes: an object gets the most "

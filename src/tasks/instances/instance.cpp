@@ -19,21 +19,13 @@ using Input = metrics::Metric::Input;
 
 class InstanceHead final : public Head {
  public:
-  struct Options : HeadOptions {
+  struct Options : HeadOptions, ObjectOptions {
     static constexpr const char* kPurpose = kObjects;
     std::string method = "flows";
-    std::vector<double> anisotropy, object_values;
-    std::optional<int64_t> ignore_index, background;
+    std::vector<double> anisotropy;
+    std::optional<int64_t> ignore_index;
     void visit(auto& v) {
-      v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
-      v("object_values",
-        object_values,
-        "for a mask in place of labels: values whose connected voxels are one object each, such as "
-        "[255]");
-      v("background",
-        background,
-        "the target's number for no object, or that of a colour, R * 65536 + G * 256 + B, where "
-        "objects have colours; null: 0 in one channel");
+      visit_objects(v, y_key);
       v("method",
         method,
         "what the network learns. flows: directions to the objects' centres, as Cellpose; for any "

@@ -3,12 +3,27 @@
 #include <optional>
 #include <string>
 
-#include <ATen/core/Tensor.h>
-
 #include "data/sample/sample.h"
 #include "data/survey/check_targets.h"
 
 namespace cytra::tasks {
+
+/// How the target of such a task shows objects; read by number_objects() (tasks/loaded_keys.h).
+struct ObjectOptions {
+  std::vector<double> object_values;
+  std::optional<int64_t> background;
+  void visit_objects(auto& v, std::string& y_key) {
+    v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
+    v("object_values",
+      object_values,
+      "for a mask in place of labels: values whose connected voxels are one object each, such as "
+      "[255]");
+    v("background",
+      background,
+      "the target's number for no object, or that of a colour, R * 65536 + G * 256 + B, where "
+      "objects have colours; null: 0 in one channel");
+  }
+};
 
 /// Replaces numbers that float32 does not hold by 1, 2, ... in their order, where there are any; 0,
 /// what is negative and `ignore_index` stay. A label image in equal channels becomes one channel.

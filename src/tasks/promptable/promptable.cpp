@@ -19,26 +19,16 @@ namespace {
 
 class PromptableTask final : public training::Task {
  public:
-  struct Options {
+  struct Options : ObjectOptions {
     static constexpr const char* kPurpose = kObjects;
     std::string x_key = "raw", y_key = "seg";
-    std::vector<double> object_values;
-    std::optional<int64_t> background;
     config::Node model;
     int64_t max_boxes = 16, min_area = 10;
     double box_jitter = 0.1, box_jitter_max = 20;
     double lambda_focal = 1, lambda_dice = 1, lambda_iou = 1;
     void visit(auto& v) {
       v("x_key", x_key, "the image's key in a sample");
-      v("y_key", y_key, "the target's key: labels, 0 for none and a number for each object");
-      v("object_values",
-        object_values,
-        "for a mask in place of labels: values whose connected voxels are one object each, such as "
-        "[255]");
-      v("background",
-        background,
-        "the target's number for no object, or that of a colour, R * 65536 + G * 256 + B, where "
-        "objects have colours; null: 0 in one channel");
+      visit_objects(v, y_key);
       v("model", model, "a network that takes prompts: Sam", config::component<nn::Model>());
       v("max_boxes",
         max_boxes,

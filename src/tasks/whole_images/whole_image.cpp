@@ -5,29 +5,19 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "data/loader/batch.h"
 #include "data/sample/sample.h"
 #include "nn/classifier.h"
 #include "report/findings.h"
 #include "tasks/annotation_targets.h"
 
 namespace cytra::tasks {
-namespace {
-
-HeadOptions without_metrics(HeadOptions options) {
-  options.metrics = config::Node::make_map();
-  return options;
-}
-
-}  // namespace
 
 WholeImageHead::WholeImageHead(const HeadOptions& options, ImageTarget target)
-    : Head(without_metrics(options), {}, target.count),
+    : Head(options, target.inputs(), target.count),
       target_(std::move(target)),
-      metrics_(options.metrics, target_.inputs(), target_.count),
       results_(at::zeros({2, target_.count}, at::TensorOptions(at::kDouble))),
       images_(at::zeros({1}, at::TensorOptions(at::kDouble))) {
-  if (target_.kind == ImageTarget::Kind::classes) metrics_.count_confusions(target_.count);
+  if (target_.kind == ImageTarget::Kind::classes) count_confusions(target_.count);
 }
 
 void WholeImageHead::fit(int64_t /*spatial_dims*/, int64_t channels) {
@@ -52,8 +42,7 @@ std::string WholeImageHead::text() const {
 }
 
 void WholeImageHead::update(const at::Tensor& output, const data::Batch& batch) {
-  Head::update(output, batch);  // the loss
-  metrics_.update([&](metrics::Metric::Input input) { return compared(output, batch, input); });
+  Head::update(output, batch);
   const metrics::Compared made = compared(output, batch, metrics::Metric::Input::values);
   const auto summed = [](const at::Tensor& values) {
     return values.flatten(1).sum(0, false, at::kDouble);
@@ -64,14 +53,11 @@ void WholeImageHead::update(const at::Tensor& output, const data::Batch& batch) 
 }
 
 training::Metrics WholeImageHead::values() const {
-  training::Metrics all = Head::values();
-  all.merge(with_class_names(metrics_.compute(), target_.names, 0));
-  return all;
+  return with_class_names(Head::values(), target_.names, 0);
 }
 
 training::Metrics WholeImageHead::compute() {
   const training::Metrics all = Head::compute();
-  metrics_.reset();
   results_ = at::zeros_like(results_);
   images_ = at::zeros_like(images_);
   return all;
@@ -79,7 +65,6 @@ training::Metrics WholeImageHead::compute() {
 
 report::Findings WholeImageHead::findings() const {
   report::Findings found = Head::findings();
-  metrics_.show(found);
   for (std::size_t k = 0; k < found.classes.size(); ++k)
     found.classes[k] = target_.name_of(static_cast<int64_t>(k));
   for (std::size_t k = 0; k < found.precision_recall.size(); ++k)
@@ -102,13 +87,8 @@ std::string WholeImageHead::caption(const at::Tensor& output, const data::Batch&
 
 std::vector<at::Tensor> WholeImageHead::sums() {
   std::vector<at::Tensor> all = Head::sums();
-  for (const at::Tensor& sum : metrics_.sums()) all.push_back(sum);
   all.insert(all.end(), {results_, images_});
   return all;
-}
-
-void WholeImageHead::gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) {
-  metrics_.gather(of_all);
 }
 
 at::Tensor WholeImageHead::target(const at::Tensor& output, const data::Batch& batch) const {

@@ -28,8 +28,6 @@ class WholeImageHead : public Head {
   /// Task::caption(), by the output for a batch's first sample; undefined: the target alone.
   std::string caption(const at::Tensor& output, const data::Batch& batch) const;
   std::vector<at::Tensor> sums() override;
-  /// Joins what the metrics keep of single images: as Task::gather().
-  void gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all);
   std::map<std::string, at::Tensor> preview(const at::Tensor& /*output*/,
                                             const data::Batch& /*batch*/) const override {
     return {};  // a number is no image
@@ -46,7 +44,6 @@ class WholeImageHead : public Head {
 
  private:
   ImageTarget target_;
-  MetricSet metrics_;
   /// The results and targets of all images added up, (2,K), and their number: of one image alone
   /// they are its own.
   at::Tensor results_, images_;
