@@ -9,17 +9,15 @@
 
 #include "app/plan/file.h"
 #include "app/plan/tasks.h"
-#include "app/setup/setup.h"
+#include "app/setup/train_data.h"
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/progress.h"
 #include "base/strings.h"
 #include "config/overrides/overrides.h"
 #include "data/survey/described_classes.h"
-#include "data/survey/survey.h"
 #include "nn/plan_unet.h"
 #include "tasks/annotation_targets.h"
 
@@ -41,20 +39,6 @@ struct Fingerprint {
   std::vector<data::ClassFacts> labels;  // empty: no image of classes
   data::Histogram intensities;
 };
-
-data::Survey survey_of(const data::DataModule& module) {
-  std::unique_ptr<Progress> progress;
-  return data::survey(
-      module, module.loader().workers(), [&](data::Split split, int64_t done, int64_t all) {
-        if (!progress)
-          progress =
-              std::make_unique<Progress>(fmt::format("reading {}", data::name_of(split)), all);
-        progress->update(done);
-        if (done < all) return;
-        progress->finish();
-        progress.reset();
-      });
-}
 
 /// The fingerprint of training and validation, whose images cross-validation exchanges.
 Fingerprint fingerprint_of(const data::Survey& survey,

@@ -1,12 +1,11 @@
 #include "app/setup/train_data.h"
 
-#include <map>
-
 #include <fmt/format.h>
 
 #include "base/control_groups.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/strings.h"
 #include "data/datamodules/folds.h"
 #include "data/survey/check_targets.h"
@@ -176,6 +175,21 @@ Loaders::Loaders(const TrainConfig& config, const Setup& setup, const std::strin
                                      config.trainer.limit_test_batches,
                                      cache)
                        : data::DataLoader({})) {}
+
+data::Survey survey_of(const data::DataModule& module, data::Trial trial) {
+  std::optional<Progress> progress;
+  return data::survey(
+      module,
+      module.loader().workers(),
+      [&](Split split, int64_t done, int64_t all) {
+        if (!progress) progress.emplace(fmt::format("reading {}", data::name_of(split)), all);
+        progress->update(done);
+        if (done < all) return;
+        progress->finish();
+        progress.reset();
+      },
+      std::move(trial));
+}
 
 void report_data(const data::Timing& timing, const Loaders& loaders, c10::Device device) {
   std::map<std::string, std::string> broken = loaders.train.stats().broken;

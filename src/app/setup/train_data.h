@@ -7,6 +7,7 @@
 #include "app/setup/setup.h"
 #include "data/loader/loader.h"
 #include "data/loader/timing.h"
+#include "data/survey/survey.h"
 
 namespace cytra::app {
 
@@ -25,6 +26,8 @@ struct Loaders {
   data::DataLoader train, valid, test;
 };
 
+/// Reads every image of the data set, and shows how far it is.
+data::Survey survey_of(const data::DataModule& module, data::Trial trial = {});
 /// Reports where the time went, and which images were left out.
 void report_data(const data::Timing& timing, const Loaders& loaders, c10::Device device);
 
