@@ -14,7 +14,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "base/error.h"
-#include "export/onnx/rules.h"
+#include "export/onnx/graph.h"
 
 namespace cytra::exporting {
 namespace onnx {

@@ -1,5 +1,5 @@
 #pragma once
-// Converts a TorchScript graph to ONNX nodes.
+// Converts a TorchScript graph to ONNX nodes, by the names of ATen's operators.
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -62,5 +62,19 @@ class Graph {
   std::unordered_map<const Value*, int64_t> channels_;
   int64_t count_ = 0;
 };
+
+/// Adds nodes for an operator; returns the name of its result.
+using Rule = std::string (*)(Graph& graph, const Node& node);
+using Rules = std::unordered_map<std::string, Rule>;
+
+const Rules& layer_rules();
+const Rules& value_rules();
+
+/// Adds nodes for an operator of ATen; returns false when there is no rule for it. Throws:
+/// Unsupported.
+bool translate(Graph& graph, const Node& node);
+
+/// The operator's name: "relu" of aten::relu, and of aten::relu_, which works in place.
+std::string own_name_of(const Node& node);
 
 }  // namespace cytra::exporting::onnx

@@ -1,9 +1,9 @@
-// Part of export/onnx/rules.h: convolutions, norms, pooling and resizing. Source:
+// Part of export/onnx/graph.h: convolutions, norms, pooling and resizing. Source:
 // https://onnx.ai/onnx/operators, version 17 and before; the arguments' places are those of ATen's
 // native_functions.yaml, PyTorch 2.11.
 #include <ATen/ATen.h>
 
-#include "export/onnx/rules.h"
+#include "export/onnx/graph.h"
 
 namespace cytra::exporting::onnx {
 namespace {

@@ -1,11 +1,11 @@
-// Part of export/onnx/rules.h: activations, arithmetic and shapes.
+// Part of export/onnx/graph.h: activations, arithmetic and shapes.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include <ATen/ATen.h>
 
-#include "export/onnx/rules.h"
+#include "export/onnx/graph.h"
 
 namespace cytra::exporting::onnx {
 namespace {

@@ -1,5 +1,6 @@
 #include "pipelines/batching/batching.h"
 
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -36,19 +37,8 @@ void BatchingOptions::check() const {
 }
 
 const char* name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::ok:
-      return "ok";
-    case Outcome::rejected:
-      return "rejected";
-    case Outcome::timed_out:
-      return "timed_out";
-    case Outcome::cancelled:
-      return "cancelled";
-    case Outcome::failed:
-      return "failed";
-  }
-  return "";
+  constexpr std::array kNames{"ok", "rejected", "timed_out", "cancelled", "failed"};
+  return kNames.at(static_cast<std::size_t>(outcome));
 }
 
 void BatchHistogram::add(double value) {

@@ -2,7 +2,6 @@
 
 #include <mutex>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sys/random.h>
@@ -59,6 +58,21 @@ HttpResponse error_response(int status, const std::string& what, const std::stri
   if (status == 503) response.headers.emplace_back("Retry-After", "1");
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"cytra\"");
   if (!allow.empty()) response.headers.emplace_back("Allow", allow);
+  return response;
+}
+
+HttpResponse page_part(std::string text, const std::string& type) {
+  return {200, std::move(text), type + "; charset=utf-8", {{"Referrer-Policy", "no-referrer"}}};
+}
+
+HttpResponse html_response(std::string body, bool has_styles) {
+  HttpResponse response = page_part(std::move(body), "text/html");
+  response.headers.emplace_back(
+      "Content-Security-Policy",
+      std::string("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors "
+                  "'none'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+                  "style-src 'self'") +
+          (has_styles ? " 'unsafe-inline'" : ""));
   return response;
 }
 

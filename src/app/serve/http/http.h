@@ -59,6 +59,13 @@ HttpResponse http_json(const Json& body, int status = 200);
 /// for (401, 405).
 HttpResponse error_response(int status, const std::string& what, const std::string& allow = "");
 
+/// What a page of a browser consists of; `type`: "text/css". Pages hold no secret, so anyone may
+/// have them; what they ask the server for needs the token.
+HttpResponse page_part(std::string text, const std::string& type);
+/// A page that may run and load nothing but what this server has; `has_styles`: it may hold styles
+/// of its own, as reports do.
+HttpResponse html_response(std::string body, bool has_styles = false);
+
 /// Makes a secret of 128 bits. Throws: IoError.
 std::string new_secret();
 

@@ -14,7 +14,6 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "inference/predictor/windowed_model.h"
-#include "io/formats.h"
 #include "pipelines/job/inputs.h"
 #include "tasks/annotation_targets.h"
 

@@ -1,7 +1,6 @@
 #include "app/serve/models/served_model.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include <ATen/ATen.h>

@@ -9,8 +9,6 @@
 #include <fmt/format.h>
 
 #include "app/serve/http/form_data.h"
-#include "app/serve/http/json_body.h"
-#include "app/serve/models/image_request.h"
 #include "inference/outputs/overlay_rows.h"
 #include "inference/outputs/result.h"
 #include "inference/predictor/windowed_model.h"

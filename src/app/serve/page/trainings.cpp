@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "app/serve/http/json_body.h"
-#include "app/serve/page/page.h"
 #include "base/files.h"
 #include "base/run_lock.h"
 #include "base/strings.h"

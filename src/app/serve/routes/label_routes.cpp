@@ -1,7 +1,5 @@
 // Part of app/serve/routes/router.h: the routes of MONAI Label.
-#include "app/serve/http/http_server.h"
 #include "app/serve/routes/router.h"
-#include "base/strings.h"
 
 namespace cytra::app {
 

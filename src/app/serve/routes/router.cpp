@@ -1,12 +1,8 @@
 #include "app/serve/routes/router.h"
 
-#include <algorithm>
-
 #include <cytra_pages.h>
-#include <fmt/format.h>
 
 #include "app/serve/http/http_server.h"
-#include "app/serve/page/page.h"
 #include "app/serve/page/preview.h"
 #include "app/serve/page/trainings.h"
 #include "base/error.h"

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/serve/http/http.h"
 #include "base/strings.h"
 
 namespace cytra::app {
