@@ -63,12 +63,6 @@ double peak_of(c10::Device device, c10::ScalarType type) {
 
 }  // namespace
 
-double Roofline::limit(const std::string& arithmetic, double intensity) const {
-  const auto peak = flops_per_s.find(arithmetic);
-  const double by_memory = intensity * bytes_per_s;
-  return peak == flops_per_s.end() ? by_memory : std::min(peak->second, by_memory);
-}
-
 Roofline measure_roofline(c10::Device device, const std::vector<std::string>& arithmetic) {
   const at::NoGradGuard no_grad;
   const device::Backend& backend = device::backend_of(device);

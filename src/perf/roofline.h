@@ -12,8 +12,6 @@ namespace cytra::perf {
 struct Roofline {
   std::map<std::string, double> flops_per_s;  // of products, by arithmetic
   double bytes_per_s = 0;                     // of a copy, read and written; 0: no memory for it
-  /// The most that work of `intensity` FLOPs per byte can reach.
-  double limit(const std::string& arithmetic, double intensity) const;
 };
 
 /// Matrix products, 3x3 convolutions of 128 channels and copies of growing size until they take

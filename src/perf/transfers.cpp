@@ -237,21 +237,8 @@ void end_function(const at::RecordFunction& /*function*/, at::ObserverContext* c
 }  // namespace
 
 const char* name_of(Transfer kind) {
-  switch (kind) {
-    case Transfer::to_host:
-      return "to host";
-    case Transfer::to_device:
-      return "to device";
-    case Transfer::host_read:
-      return "host read";
-    case Transfer::cast:
-      return "cast";
-    case Transfer::layout:
-      return "layout";
-    case Transfer::copy:
-      return "copy";
-  }
-  return "";
+  constexpr std::array kNames{"to host", "to device", "host read", "cast", "layout", "copy"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 TransferWatch::TransferWatch(c10::Device device, std::function<std::string()> layer)

@@ -5,13 +5,6 @@
 namespace cytra::perf {
 namespace {
 
-TEST(Roofline, IsTheLowerOfBothRoofs) {
-  const Roofline roofline{{{"fp32", 100}}, 10};
-  EXPECT_EQ(roofline.limit("fp32", 2), 20);
-  EXPECT_EQ(roofline.limit("fp32", 50), 100);
-  EXPECT_EQ(roofline.limit("bf16", 50), 500) << "no peak is known";
-}
-
 TEST(Roofline, MeasuresWhatIsAskedFor) {
   const Roofline roofline = measure_roofline(c10::kCPU, {"fp32", "fp64"});
   ASSERT_EQ(roofline.flops_per_s.size(), 2U);

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,4 @@
 // Part of app/benchmark/measures.h: training steps.
-#include <algorithm>
 
 #include <ATen/ATen.h>
 

@@ -35,10 +35,6 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 
-Node text_node(const std::string& value) {
-  return Node::make_string(value);
-}
-
 Node file_node(const std::string& source, const std::string& bytes) {
   return map_of({{"source", text_node(source)}, {"sha256", text_node(io::sha256(bytes))}});
 }

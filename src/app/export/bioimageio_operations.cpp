@@ -14,15 +14,12 @@ namespace {
 
 using config::Node;
 
-Node text(const std::string& value) {
-  return Node::make_string(value);
-}
 Node real(double value) {
   return Node::make_real(value);
 }
 
 Node operation(const char* id, std::vector<std::pair<std::string, Node>> kwargs) {
-  Node made = map_of({{"id", text(id)}});
+  Node made = map_of({{"id", text_node(id)}});
   if (!kwargs.empty()) made.set("kwargs", map_of(std::move(kwargs)));
   return made;
 }
@@ -172,7 +169,7 @@ class PreprocessingWords {
     }
     if (gain.size() == 1) return add_linear(gain[0], offset[0]);
     put(operation("scale_linear",
-                  {{"axis", text("channel")},
+                  {{"axis", text_node("channel")},
                    {"gain", Node::make_list(gain)},
                    {"offset", Node::make_list(offset)}}));
   }
@@ -190,7 +187,7 @@ void add_units(const Node& decoder, Node& operations) {
         operation("scale_linear", {{"gain", real(std.at(0))}, {"offset", real(mean[0])}}));
   if (mean.size() > 1) {
     operations.list.push_back(operation("scale_linear",
-                                        {{"axis", text("channel")},
+                                        {{"axis", text_node("channel")},
                                          {"gain", Node::make_list(std)},
                                          {"offset", Node::make_list(mean)}}));
   }
@@ -228,7 +225,7 @@ PackageOutput::PackageOutput(const inference::LoadedModel& model) {
   const Node* decoder = task.find_direct("decoder");
   if (has_probability) {
     const bool are_exclusive = known->finish("probability", 0.5).kind == ops::Finish::Kind::softmax;
-    operations.list.push_back(are_exclusive ? operation("softmax", {{"axis", text("channel")}})
+    operations.list.push_back(are_exclusive ? operation("softmax", {{"axis", text_node("channel")}})
                                             : operation("sigmoid", {}));
     id = "probability";
   } else {
@@ -249,7 +246,7 @@ Node PackageOutput::operations_in(const std::string& input) const {
   Node named = operations;
   for (Node& operation : named.list) {
     Node* reference = operation.find("kwargs.reference_tensor");
-    if (reference != nullptr && !reference->is_null()) *reference = text(input);
+    if (reference != nullptr && !reference->is_null()) *reference = text_node(input);
   }
   return named;
 }

@@ -11,6 +11,9 @@ namespace cytra::app {
 
 /// A map of values: map_of({{"gain", Node::make_real(2)}}).
 config::Node map_of(std::vector<std::pair<std::string, config::Node>> entries);
+inline config::Node text_node(const std::string& text) {
+  return config::Node::make_string(text);
+}
 
 /// The transforms of a model's input.
 struct PackagePreprocessing {

@@ -27,10 +27,6 @@ namespace {
 
 using config::Node;
 
-Node string_node(const std::string& value) {
-  return Node::make_string(value);
-}
-
 std::string dataset_name_of(const NnunetOptions& options, const std::string& output) {
   return options.dataset_name.empty() ? std::filesystem::path(output).stem().string()
                                       : options.dataset_name;
@@ -162,13 +158,13 @@ void write_nnunet(const std::string& output,
 
   Node channel_names = Node::make_map();
   for (int64_t c = 0; c < model.in_channels; ++c)
-    channel_names.set(std::to_string(c), string_node(fmt::format("channel {}", c)));
+    channel_names.set(std::to_string(c), text_node(fmt::format("channel {}", c)));
   const Node spacing = preprocessing.at("spacing");
   const Node& resampling = preprocessing.at("resampling_fn_data");
   Node kwargs = preprocessing.at("resampling_fn_data_kwargs"), of_labels = kwargs;
   of_labels.set("is_seg", Node::make_boolean(true));
-  Node chosen = map_of({{"data_identifier", string_node("nnUNetPlans_" + configuration)},
-                        {"preprocessor_name", string_node("DefaultPreprocessor")},
+  Node chosen = map_of({{"data_identifier", text_node("nnUNetPlans_" + configuration)},
+                        {"preprocessor_name", text_node("DefaultPreprocessor")},
                         {"batch_size", Node::make_integer(2)},
                         {"patch_size", Node::make_list(patch)},
                         {"median_image_size_in_voxels", Node::make_list(patch)},
@@ -190,23 +186,23 @@ void write_nnunet(const std::string& output,
     shape.insert(shape.begin(), 1);
     all_spacing.insert(all_spacing.begin(), 999);
   }
-  const Node plans = map_of({{"dataset_name", string_node(name)},
-                             {"plans_name", string_node("nnUNetPlans")},
+  const Node plans = map_of({{"dataset_name", text_node(name)},
+                             {"plans_name", text_node("nnUNetPlans")},
                              {"original_median_spacing_after_transp", Node::make_list(all_spacing)},
                              {"original_median_shape_after_transp", Node::make_list(shape)},
-                             {"image_reader_writer", string_node(reader)},
+                             {"image_reader_writer", text_node(reader)},
                              {"transpose_forward", Node::make_list(order)},
                              {"transpose_backward", Node::make_list(order)},
                              {"configurations", map_of({{configuration, std::move(chosen)}})},
-                             {"experiment_planner_used", string_node("ExperimentPlanner")},
-                             {"label_manager", string_node("LabelManager")},
+                             {"experiment_planner_used", text_node("ExperimentPlanner")},
+                             {"label_manager", text_node("LabelManager")},
                              {"foreground_intensity_properties_per_channel",
                               preprocessing.at("foreground_intensity_properties_per_channel")}});
   const Node dataset = map_of({{"channel_names", channel_names},
                                {"labels", labels_of(task, classes)},
                                {"numTraining", Node::make_integer(0)},
-                               {"file_ending", string_node(ending)},
-                               {"overwrite_image_reader_writer", string_node(reader)}});
+                               {"file_ending", text_node(ending)},
+                               {"overwrite_image_reader_writer", text_node(reader)}});
 
   const std::string folder = name + "/nnUNetTrainer__nnUNetPlans__" + configuration + "/";
   io::ZipWriter archive(output);

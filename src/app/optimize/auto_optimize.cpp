@@ -1,6 +1,5 @@
 // `optimize --auto-optimize`: tries settings that change how fast the experiment trains, one after
 // the other, and writes the best as a choice of the group performance.
-#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>

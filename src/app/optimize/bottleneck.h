@@ -3,7 +3,6 @@
 // tested without a training.
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -8,7 +8,6 @@
 #include "app/optimize/bottleneck.h"
 #include "app/setup/train_config.h"
 #include "base/signal_watch.h"
-#include "data/loader/cache.h"
 #include "perf/operator_profile.h"
 
 namespace cytra::app {

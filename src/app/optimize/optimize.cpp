@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "base/strings.h"
 #include "base/table.h"
 #include "perf/machine_load.h"
 

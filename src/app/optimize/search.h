@@ -2,7 +2,6 @@
 // The search for faster settings: each is timed in turn with the best so far, and kept where it is
 // a gain.
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "app/optimize/measure_training.h"

@@ -1,7 +1,6 @@
 #include "app/optimize/timed_pass.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -5,7 +5,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "app/optimize/timed_pass.h"
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/files.h"

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "nn/exported/modes.h"
 #include "nn/weights.h"
 
 namespace cytra::nn {

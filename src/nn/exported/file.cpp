@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "io/input_file.h"
 #include "io/weights/torch_file.h"
 #include "nn/weights.h"

@@ -133,41 +133,21 @@ c10::IValue list_as(const c10::Type& type,
 }
 
 ArgumentSource source_of(const Argument& argument, const Numbers& number_of) {
+  const Kind kind = argument.kind;
+  if (kind == Kind::other)
+    throw DataError("an argument of the kind {} is not supported", printable(argument.text));
   ArgumentSource source;
-  switch (argument.kind) {
-    case Kind::none:
-      break;
-    case Kind::value:
-      source.value = number_of(argument.text);
-      break;
-    case Kind::integer:
-    case Kind::scalar_type:
-    case Kind::memory_format:
-      source.constant = argument.integer;
-      break;
-    case Kind::layout:
-      source.constant = static_cast<int64_t>(at::kStrided);
-      break;
-    case Kind::real:
-      source.constant = argument.real;
-      break;
-    case Kind::boolean:
-      source.constant = argument.integer != 0;
-      break;
-    case Kind::text:
-      source.constant = argument.text;
-      break;
-    case Kind::device:
-      source.is_device = true;
-      break;
-    case Kind::list:
-      source.is_list = true;
-      for (const Argument& item : argument.items)
-        source.items.push_back(source_of(item, number_of));
-      break;
-    case Kind::other:
-      throw DataError("an argument of the kind {} is not supported", printable(argument.text));
-  }
+  source.is_device = kind == Kind::device;
+  source.is_list = kind == Kind::list;
+  if (kind == Kind::value) source.value = number_of(argument.text);
+  if (kind == Kind::integer || kind == Kind::scalar_type || kind == Kind::memory_format)
+    source.constant = argument.integer;
+  if (kind == Kind::layout) source.constant = static_cast<int64_t>(at::kStrided);
+  if (kind == Kind::real) source.constant = argument.real;
+  if (kind == Kind::boolean) source.constant = argument.integer != 0;
+  if (kind == Kind::text) source.constant = argument.text;
+  if (source.is_list)
+    for (const Argument& item : argument.items) source.items.push_back(source_of(item, number_of));
   return source;
 }
 

@@ -162,65 +162,35 @@ class PickleCheck {
       : path_(path), file_(std::move(file)), bytes_(bytes) {}
 
   void run() {
+    using namespace std::string_view_literals;
+    // The instructions with so many bytes after them, and with so many that tell a length.
+    static const std::pair<std::string_view, std::size_t> kFixed[] = {
+        {"()]}taesuRbNQ\x81\x85\x86\x87\x88\x89"sv, 0},
+        {"Kqh\x80"sv, 1},
+        {"M"sv, 2},
+        {"Jj"sv, 4},
+        {"G"sv, 8}};
+    static const std::pair<std::string_view, std::size_t> kWithLength[] = {{"U\x8a"sv, 1},
+                                                                           {"XT"sv, 4}};
     const std::size_t size = bytes_.size();
-    while (true) {
-      const auto instruction = static_cast<unsigned char>(take(1)[0]);
-      switch (instruction) {
-        case '.':
-          return;
-        case '(':
-        case ')':
-        case ']':
-        case '}':
-        case 't':
-        case 0x85:
-        case 0x86:
-        case 0x87:
-        case 'a':
-        case 'e':
-        case 's':
-        case 'u':
-        case 'R':
-        case 'b':
-        case 0x81:
-        case 'N':
-        case 0x88:
-        case 0x89:
-        case 'Q':
-          break;
-        case 0x80:
-        case 'K':
-        case 'q':
-        case 'h':
-          take(1);
-          break;
-        case 'M':
-          take(2);
-          break;
-        case 'J':
-        case 'j':
-          take(4);
-          break;
-        case 'r':
-          // An index into a list that is made as long as this number
-          if (number(4) > size) refuse_damage("names more objects than it has bytes");
-          break;
-        case 'G':
-          take(8);
-          break;
-        case 0x8a:
-        case 'U':
-          take(number(1));
-          break;
-        case 'X':
-        case 'T':
-          take(number(4));
-          break;
-        case 'c':
-          expect_global();
-          break;
-        default:
-          refuse_damage(fmt::format("has an unknown instruction {:#04x}", instruction));
+    for (char instruction = take(1)[0]; instruction != '.'; instruction = take(1)[0]) {
+      const auto has = [&](const auto& row) {
+        return row.first.find(instruction) < row.first.size();
+      };
+      const auto* fixed = std::ranges::find_if(kFixed, has);
+      const auto* with_length = std::ranges::find_if(kWithLength, has);
+      if (fixed != std::end(kFixed)) {
+        take(fixed->second);
+      } else if (with_length != std::end(kWithLength)) {
+        take(number(with_length->second));
+      } else if (instruction == 'r') {
+        // An index into a list that is made as long as this number
+        if (number(4) > size) refuse_damage("names more objects than it has bytes");
+      } else if (instruction == 'c') {
+        expect_global();
+      } else {
+        refuse_damage(fmt::format("has an unknown instruction {:#04x}",
+                                  static_cast<unsigned char>(instruction)));
       }
     }
   }
