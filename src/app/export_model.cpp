@@ -164,14 +164,13 @@ std::optional<std::string> traced(const inference::LoadedModel& model,
   };
   const int64_t count = least_count(model);
   const at::Tensor first = example(model, batch, count);
-  const auto single = [&](const at::Tensor& image) { return forward(image)[0]; };
-  std::string bytes = is_int8 ? exporting::to_int8_torchscript(single, first, metadata)
+  std::string bytes = is_int8 ? exporting::to_int8_torchscript(forward, first, metadata)
                               : exporting::to_torchscript(forward, first, metadata);
   const at::Tensor other = example(model, 1, count + count / 2);
   const std::vector<at::Tensor> expected = forward(other);
   std::vector<at::Tensor> got;
   try {
-    got = exporting::outputs_of_torchscript(bytes)(other);
+    got = exporting::from_torchscript(bytes)(other);
   } catch (const std::exception& error) {
     log::debug("{}", error.what());
     return std::nullopt;

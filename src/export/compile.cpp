@@ -119,14 +119,6 @@ Forward run(jit::Module module) {
   return [module](const Tensor& input) mutable { return unpack(module.forward({input})); };
 }
 
-Forward several(const Network& forward) {
-  return [&forward](const Tensor& input) { return std::vector<Tensor>{forward(input)}; };
-}
-
-Network single(Forward forward) {
-  return [forward = std::move(forward)](const Tensor& input) { return forward(input).at(0); };
-}
-
 }  // namespace
 
 void expect_fusion_strategy(const config::Node& node) {
@@ -144,40 +136,26 @@ Forward compile(const Forward& forward, const Tensor& example) {
   return run(jit::optimize_for_inference(frozen));
 }
 
-Network compile(const Network& forward, const Tensor& example) {
-  return single(compile(several(forward), example));
-}
-
 std::string to_torchscript(const Forward& forward,
                            const Tensor& example,
                            const std::map<std::string, std::string>& files) {
   return bytes_of(trace(forward, example), files);
 }
 
-std::string to_torchscript(const Network& forward,
-                           const Tensor& example,
-                           const std::map<std::string, std::string>& files) {
-  return to_torchscript(several(forward), example, files);
-}
-
-std::string to_int8_torchscript(const Network& forward,
+std::string to_int8_torchscript(const Forward& forward,
                                 const Tensor& example,
                                 const std::map<std::string, std::string>& files) {
-  jit::Module module = trace(several(forward), example);
+  jit::Module module = trace(forward, example);
   if (quantize_linear(module) == 0)
     throw ConfigError("quantization=int8_dynamic: the model has no linear layers");
   return bytes_of(module, files);
 }
 
-Forward outputs_of_torchscript(const std::string& bytes) {
+Forward from_torchscript(const std::string& bytes) {
   std::istringstream input(bytes);
   jit::Module module = jit::load(input);
   module.eval();
   return run(module);
-}
-
-Network from_torchscript(const std::string& bytes) {
-  return single(outputs_of_torchscript(bytes));
 }
 
 }  // namespace cytra::exporting

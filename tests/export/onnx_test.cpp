@@ -17,16 +17,22 @@
 namespace cytra {
 namespace {
 
-std::string onnx_of(const exporting::Network& forward, const at::Tensor& example) {
+/// A network of one output.
+using Network = std::function<at::Tensor(const at::Tensor&)>;
+
+std::string onnx_of(const Network& forward, const at::Tensor& example) {
   const at::NoGradGuard no_grad;
   const exporting::OnnxShapes shapes{example.size(1), example.dim() - 2, {}};
   return exporting::to_onnx(
-      exporting::to_torchscript(forward, example, {}), shapes, {{"config", "a: 1"}, {"name", "é"}});
+      exporting::to_torchscript(
+          [&](const at::Tensor& x) { return std::vector<at::Tensor>{forward(x)}; }, example, {}),
+      shapes,
+      {{"config", "a: 1"}, {"name", "é"}});
 }
 
 /// The file, and images with what becomes of them, for check_onnx.py; nothing where nobody asks.
 void keep_onnx(const std::string& name,
-               const exporting::Network& forward,
+               const Network& forward,
                const std::string& onnx,
                const std::vector<at::Tensor>& images) {
   const char* folder = std::getenv("CYTRA_WRITE_SAMPLES");

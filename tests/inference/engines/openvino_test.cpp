@@ -292,7 +292,7 @@ TEST_F(OpenVino, ACacheThatCannotBeWrittenCostsNothingElse) {
 TEST_F(OpenVino, TakesATorchScriptFileAsItIs) {
   for (const std::string name : {"traced", "frozen"}) {
     const std::string file = std::string(CYTRA_SOURCE_DIR) + "/tests/golden/models/" + name + ".pt";
-    const exporting::Forward script = exporting::outputs_of_torchscript(read_file(file));
+    const exporting::Forward script = exporting::from_torchscript(read_file(file));
     inference::EngineModel model{script};
     model.torchscript = [&] { return read_file(file); };
     const at::Tensor windows = at::randn({2, 2, 20, 16});
@@ -305,7 +305,7 @@ TEST_F(OpenVino, ExportsItsOwnFormat) {
   SmallModel small(test::kModels[1]);
   const at::NoGradGuard no_grad;
   const std::string archive = exporting::to_torchscript(
-      exporting::Network([&](const at::Tensor& x) { return small.model->forward(x); }),
+      [&](const at::Tensor& x) { return std::vector<at::Tensor>{small.model->forward(x)}; },
       small.windows(1, 16),
       {});
   const test::TmpDir folder;
