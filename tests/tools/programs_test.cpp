@@ -449,7 +449,7 @@ TEST_F(Programs, GoingOnAgainReplacesWhatGoesOn) {
     ASSERT_EQ(outcome.code, 0) << line << outcome.err;
     const std::size_t at = outcome.err.find("go on with it:  ") + 16;
     line = outcome.err.substr(at, outcome.err.find('\n', at) - at);
-    for (const char* key : {" checkpoint.ckpt_path=", " trainer.max_steps="}) {
+    for (const char* key : {"checkpoint.ckpt_path=", "trainer.max_steps="}) {
       EXPECT_NE(line.find(key), std::string::npos) << line;
       EXPECT_EQ(line.find(key), line.rfind(key)) << line;
     }
