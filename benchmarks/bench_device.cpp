@@ -53,15 +53,16 @@ void row(const std::string& what, const std::string& how, double value, const ch
 }
 
 /// Median milliseconds of a call, the device's work included, after three to warm up: of three
-/// calls at least, of one where they are long.
+/// calls at least, of one where they are long. Where all is small, of one call.
 double median_ms(const std::function<void()>& work) {
   std::vector<double> times;
   const auto begin = Clock::now();
   const auto is_enough = [&](int64_t count) {
     const double spent = since(begin);
+    if (is_small) return count >= 1 && spent > seconds;
     return count >= 3 ? spent > seconds || count == 1000 : count >= 1 && spent > 3 * seconds;
   };
-  for (int64_t i = -3; !is_enough(i); ++i) {
+  for (int64_t i = is_small ? 0 : -3; !is_enough(i); ++i) {
     device::synchronize(subject_device);
     const auto start = Clock::now();
     work();
@@ -263,16 +264,17 @@ void sliding_window(int dims) {
   }
 }
 
-/// Ends a training after `seconds` of steps; those before the tenth warm up.
+/// Ends a training after `seconds` of steps; those before the tenth warm up, or before the first
+/// where all is small.
 struct Clocked final : training::Callback {
-  static constexpr int64_t kWarmUp = 10;
+  const int64_t warm_up = is_small ? 1 : 10;
   void on_step_end(training::Context& context) override {
-    if (context.state.step < kWarmUp) return;
-    if (context.state.step == kWarmUp) {
+    if (context.state.step < warm_up) return;
+    if (context.state.step == warm_up) {
       device::synchronize(subject_device);
       begin = Clock::now();
     }
-    steps = context.state.step - kWarmUp;
+    steps = context.state.step - warm_up;
     context.stop = steps > 0 && since(begin) > seconds;
   }
   Clock::time_point begin;

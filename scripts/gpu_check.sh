@@ -98,7 +98,7 @@ if ! gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap -
   if program test_ops; then step functors 60 "${words[@]}" --gtest_filter='*Functor*'; fi
   if program bench_device; then
     for subject in transfer loader preprocessing inference sliding_window_2d training_2d; do
-      step "$subject" 60 "${words[@]}" "$subject" cpu 0.1 small
+      step "$subject" 60 "${words[@]}" "$subject" cpu 0.01 small
     done
   fi
   [[ $failures -eq 0 ]] || exit 1
