@@ -157,12 +157,6 @@ Composition Composer::load(const std::string& primary,
   return result;
 }
 
-Composition Composer::load(const std::string& primary,
-                           const std::vector<std::string>& overrides,
-                           bool planning) const {
-  return load(primary, overrides, planning, {});
-}
-
 Node Composer::compose(const std::string& primary,
                        const std::vector<std::string>& overrides) const {
   return job_config(load(primary, overrides).root);

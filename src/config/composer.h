@@ -43,6 +43,7 @@ struct Change {
 
 class Composer {
  public:
+  using Watch = std::function<void(const Node& root, const std::string& file, const Origin&)>;
   /// `folders`: config roots, the first that has a file wins. `job_name`: ${hydra:job.name}. Throws
   /// ConfigError when no folder exists.
   explicit Composer(std::vector<std::string> folders, std::string job_name = "app");
@@ -50,11 +51,13 @@ class Composer {
   /// Reads `primary`.yaml, applies its defaults list (nested lists, `_self_`, `override group:
   /// option`, `optional`, null, lists of options, group@package, `/absolute` groups, `# @package`
   /// headers), then the overrides (group=option, a.b=c, +a.b=c, ++a.b=c, ~a.b). With `planning`
-  /// values to try are left out, and groups they choose may be open. Throws: ConfigError naming
-  /// file:line or the override, and the nearest valid choice.
+  /// values to try are left out, and groups they choose may be open. `watch` gets the tree after
+  /// each file (its path, and where it was chosen) and override ("", its place). Throws:
+  /// ConfigError naming file:line or the override, and the nearest valid choice.
   Composition load(const std::string& primary,
                    const std::vector<std::string>& overrides,
-                   bool planning = false) const;
+                   bool planning = false,
+                   const Watch& watch = {}) const;
   /// Composes a tree without `hydra`, with every ${...} resolved. Throws: what load() throws.
   Node compose(const std::string& primary, const std::vector<std::string>& overrides) const;
   /// Every change of `key` and of what is below it, in order; the last one won. Throws:
@@ -70,12 +73,6 @@ class Composer {
   const std::vector<std::string>& folders() const { return folders_; }
 
  private:
-  using Watch = std::function<void(const Node& root, const std::string& file, const Origin&)>;
-  Composition load(const std::string& primary,
-                   const std::vector<std::string>& overrides,
-                   bool planning,
-                   const Watch& watch) const;
-
   std::vector<std::string> folders_;
   std::string job_name_;
 };
