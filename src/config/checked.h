@@ -2,17 +2,13 @@
 // Checks options that were set in C++ by their visit() and check() (visit.h):
 //   Trainer::Trainer(TrainerOptions options) : options_(config::checked(options, "trainer")) ...
 // parse() has checked what comes from YAML.
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "config/node.h"
-#include "config/visit.h"
+#include "config/options.h"
 
 namespace cytra::config {
-
-struct Part;
 
 /// Collects what is wrong with the fields of an Options struct. Components (a Node with a Part) are
 /// checked when they are made.
@@ -22,24 +18,17 @@ class OptionChecker {
 
   void operator()(const char* key, auto& field, const char* /*doc*/) { check_nested(key, field); }
   void operator()(const char* key, auto& field, const char* /*doc*/, Required) {
-    if (is_missing(field)) return fail(key, "is missing, expected a value");
+    if (is_missing(field)) return add(key, "is missing, expected a value");
     check_nested(key, field);
   }
-  template <class T>
-  void operator()(const char* key, T& field, const char* doc, double low, double high) {
-    if constexpr (IsOptional<T>::value) {
-      if (field) (*this)(key, *field, doc, low, high);
-    } else if constexpr (IsVector<T>::value) {
-      for (auto value : field) (*this)(key, value, doc, low, high);
-    } else {
-      check_range(key, static_cast<double>(field), low, high);
-    }
+  void operator()(const char* key, auto& field, const char* /*doc*/, double low, double high) {
+    add(key, range_problem(field, low, high));
   }
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword) {
     if (field != keyword.value) (*this)(key, field, doc, keyword.low, keyword.high);
   }
   void operator()(const char* key, auto& field, const char* /*doc*/, const Choices& choices) {
-    check_choice(key, field, choices);
+    add(key, choice_problem(field, choices));
   }
   void operator()(const char* /*key*/, Node& /*field*/, const char* /*doc*/, const Part& /*part*/) {
   }
@@ -51,7 +40,7 @@ class OptionChecker {
   void check(Options& options) {
     options.visit(*this);
     throw_if_any();
-    if constexpr (HasCheck<Options>::value) options.check();
+    if constexpr (requires { options.check(); }) options.check();
   }
 
  private:
@@ -60,10 +49,10 @@ class OptionChecker {
     if constexpr (IsOptional<T>::value) {
       if (field) check_nested(key, *field);
     } else if constexpr (IsVector<T>::value) {
-      if constexpr (HasVisit<typename T::value_type>::value) {
+      if constexpr (HasVisit<typename T::value_type>) {
         for (auto& item : field) check_nested(key, item);
       }
-    } else if constexpr (HasVisit<T>::value) {
+    } else if constexpr (HasVisit<T>) {
       OptionChecker(name_of(key)).check(field);
     }
   }
@@ -79,11 +68,7 @@ class OptionChecker {
     return false;
   }
   std::string name_of(const char* key) const;
-  void check_range(const char* key, double value, double low, double high);
-  void check_choice(const char* key,
-                    const std::optional<std::string>& value,
-                    const Choices& choices);
-  void fail(const char* key, const std::string& what);
+  void add(const char* key, const std::string& what);  // "": nothing is wrong
   void throw_if_any() const;
 
   std::string place_;

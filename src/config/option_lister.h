@@ -58,7 +58,7 @@ class OptionLister {
     } else if constexpr (IsVector<T>::value) {
       ++info.lists;
       set_type<typename T::value_type>(info);
-    } else if constexpr (HasVisit<T>::value) {
+    } else if constexpr (HasVisit<T>) {
       info.type = Type::options;
       info.options = options_type<T>();
     } else {

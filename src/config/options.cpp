@@ -86,6 +86,19 @@ void check_part(const Node& node, const Part& part, Problems& problems) {
 
 }  // namespace
 
+std::string choice_problem(const std::optional<std::string>& value, const Choices& choices) {
+  if (!value || is_among(*value, choices)) return "";
+  const std::string given = shortened(*value);
+  return "expected one of " + join(choices, ", ") + ", got '" + given + "'." +
+         near_hint(given, choices);
+}
+
+std::string number_problem(double value, double low, double high) {
+  if (value >= low && value <= high) return "";  // NaN fails too
+  return "expected a value from " + bound_text(low) + " to " + bound_text(high) + ", got " +
+         bound_text(value);
+}
+
 void throw_bad_value(const Node& node, const std::string& expected) {
   throw ConfigError(node.where() + ": expected " + expected + ", got " + got(node));
 }
@@ -127,17 +140,8 @@ void OptionReader::operator()(const char* key, const Unused& unused, const char*
     problems_.note(*child, value + " has no effect here (" + doc + ")");
 }
 
-void OptionReader::check_choice(const Node& child,
-                                const std::optional<std::string>& value,
-                                const Choices& choices) {
-  if (!value || is_among(*value, choices)) return;
-  const std::string given = shortened(*value);
-  fail(child,
-       "expected one of " + join(choices, ", ") + ", got '" + given + "'." +
-           near_hint(given, choices));
-}
-
 void OptionReader::fail(const Node& place, const std::string& what) {
+  if (what.empty()) return;
   ok_ = false;
   problems_.add(place, what);
 }
@@ -180,14 +184,6 @@ void OptionReader::require(const char* key) {
   if (child != nullptr && !child->is_null() && !(child->kind == Kind::list && child->list.empty()))
     return;  // wrong, and reported
   fail(node_, std::string("'") + key + "' is missing, expected a value.");
-}
-
-bool OptionReader::check_range(const Node& child, double value, double low, double high) {
-  if (value >= low && value <= high) return true;  // NaN fails too
-  fail(child,
-       "expected a value from " + bound_text(low) + " to " + bound_text(high) + ", got " +
-           bound_text(value));
-  return false;
 }
 
 }  // namespace cytra::config

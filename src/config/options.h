@@ -12,6 +12,23 @@
 
 namespace cytra::config {
 
+/// What is wrong with a field, for messages: "expected a value from 1 to 8, got 9"; "": nothing.
+std::string choice_problem(const std::optional<std::string>& value, const Choices& choices);
+std::string number_problem(double value, double low, double high);
+template <class T>
+std::string range_problem(const T& field, double low, double high) {
+  if constexpr (IsOptional<T>::value) {
+    return field ? range_problem(*field, low, high) : "";
+  } else if constexpr (IsVector<T>::value) {
+    std::string problem;
+    for (std::size_t i = 0; i < field.size() && problem.empty(); ++i)
+      problem = range_problem(field[i], low, high);
+    return problem;
+  } else {
+    return number_problem(static_cast<double>(field), low, high);
+  }
+}
+
 /// Fills an Options struct. `variables`: dotted names of the user's own, for plain maps alone.
 template <class Options>
 Options read_options(const Node& node,
@@ -31,23 +48,13 @@ class OptionReader {
     require(key);
   }
   /// Reads a value; below `low` or above `high` it is an error.
-  template <class T>
-  void operator()(const char* key, T& field, const char* /*doc*/, double low, double high) {
-    const Node* child = take(key, field);
-    if (child == nullptr) return;
-    if constexpr (IsOptional<T>::value) {
-      if (field) check_range(*child, static_cast<double>(*field), low, high);
-    } else if constexpr (IsVector<T>::value) {
-      for (const auto value : field)
-        if (!check_range(*child, static_cast<double>(value), low, high)) break;
-    } else {
-      check_range(*child, static_cast<double>(field), low, high);
-    }
+  void operator()(const char* key, auto& field, const char* /*doc*/, double low, double high) {
+    if (const Node* child = take(key, field)) fail(*child, range_problem(field, low, high));
   }
   void operator()(const char* key, int64_t& field, const char* doc, const Keyword& keyword);
   /// Reads a text that must be one of `choices`.
   void operator()(const char* key, auto& field, const char* /*doc*/, const Choices& choices) {
-    if (const Node* child = take(key, field)) check_choice(*child, field, choices);
+    if (const Node* child = take(key, field)) fail(*child, choice_problem(field, choices));
   }
   /// Takes a component's node, from which the component is made later.
   void operator()(const char* key, Node& field, const char* doc, const Part& part);
@@ -72,7 +79,7 @@ class OptionReader {
       return child.is_null() || read_value(child, field.emplace());
     } else if constexpr (std::is_same_v<T, Node>) {
       field = child;
-    } else if constexpr (HasVisit<T>::value) {
+    } else if constexpr (HasVisit<T>) {
       field = read_options<T>(child, problems_, variables_);
     } else if constexpr (IsVector<T>::value) {
       field.clear();
@@ -98,10 +105,8 @@ class OptionReader {
     }
     return true;
   }
-  bool check_range(const Node& child, double value, double low, double high);
-  void check_choice(const Node& child, const std::optional<std::string>& value, const Choices&);
   void require(const char* key);  // a value must be there, and no empty list
-  void fail(const Node& place, const std::string& what);
+  void fail(const Node& place, const std::string& what);  // "": nothing is wrong
 
   const Node& node_;
   Problems& problems_;
@@ -121,7 +126,7 @@ Options read_options(const Node& node,
   if (!reader.is_map()) return options;
   options.visit(reader);
   if (!reader.finish()) return options;
-  if constexpr (HasCheck<Options>::value) {
+  if constexpr (requires { options.check(); }) {
     try {
       options.check();
     } catch (const ConfigError& error) {

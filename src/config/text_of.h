@@ -46,7 +46,7 @@ class OptionWriter {
         text += ',';
       }
       text += ']';
-    } else if constexpr (HasVisit<T>::value) {
+    } else if constexpr (HasVisit<T>) {
       text += '{';
       field.visit(*this);
       text += '}';

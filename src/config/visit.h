@@ -54,15 +54,9 @@ struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
 
-template <class T, class = void>
-struct HasVisit : std::false_type {};
 template <class T>
-struct HasVisit<T, std::void_t<decltype(std::declval<T&>().visit(std::declval<OptionReader&>()))>>
-    : std::true_type {};
-
-template <class T, class = void>
-struct HasCheck : std::false_type {};
-template <class T>
-struct HasCheck<T, std::void_t<decltype(std::declval<T&>().check())>> : std::true_type {};
+concept HasVisit = requires(T& options, OptionReader& reader) {
+  options.visit(reader);
+};
 
 }  // namespace cytra::config
