@@ -12,18 +12,6 @@
 namespace cytra::data {
 namespace {
 
-at::ScalarType scalar_type(io::Dtype dtype) {
-  constexpr at::ScalarType kTypes[] = {at::kByte,
-                                       at::kChar,
-                                       at::kUInt16,
-                                       at::kShort,
-                                       at::kUInt32,
-                                       at::kInt,
-                                       at::kFloat,
-                                       at::kDouble};  // in the order of Dtype
-  return kTypes[static_cast<std::size_t>(dtype)];
-}
-
 /// Whether an image of float64 holds whole numbers alone, and such that float32 does not hold.
 bool are_large_numbers(const io::Image& image) {
   if (image.dtype != io::Dtype::f64) return false;
@@ -37,6 +25,18 @@ bool are_large_numbers(const io::Image& image) {
 }
 
 }  // namespace
+
+at::ScalarType scalar_type(io::Dtype dtype) {
+  constexpr at::ScalarType kTypes[] = {at::kByte,
+                                       at::kChar,
+                                       at::kUInt16,
+                                       at::kShort,
+                                       at::kUInt32,
+                                       at::kInt,
+                                       at::kFloat,
+                                       at::kDouble};  // in the order of Dtype
+  return kTypes[static_cast<std::size_t>(dtype)];
+}
 
 void check_planes(int64_t planes, int64_t spatial_dims, const std::string& path) {
   if ((spatial_dims == 3) == (planes > 1)) return;

@@ -7,6 +7,7 @@
 
 namespace cytra::data {
 
+at::ScalarType scalar_type(io::Dtype dtype);
 /// Makes a tensor (C,Y,X) for spatial_dims 2, (C,Z,Y,X) for 3, in the type on file (float64 as
 /// float32). The pixels of an image that is moved in are not copied. Throws: DataError when a
 /// stack is read as 2D.

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "base/thread_pool.h"
 #include "config/registry.h"
+#include "data/sample/image_tensor.h"
 #include "data/survey/target_facts.h"
 #include "data/transforms/intensity/percentile.h"
 #include "data/transforms/load_image.h"
@@ -29,16 +30,11 @@ constexpr int64_t kLargestClass = 1023;
 constexpr std::size_t kMostClasses = 64;
 
 std::string dtype_name(at::ScalarType type) {
-  static const std::map<at::ScalarType, const char*> kNames = {{at::kByte, "uint8"},
-                                                               {at::kChar, "int8"},
-                                                               {at::kUInt16, "uint16"},
-                                                               {at::kShort, "int16"},
-                                                               {at::kUInt32, "uint32"},
-                                                               {at::kInt, "int32"},
-                                                               {at::kLong, "int64"},
-                                                               {at::kFloat, "float32"}};
-  const auto found = kNames.find(type);
-  return found == kNames.end() ? at::toString(type) : found->second;
+  for (int i = 0; i <= static_cast<int>(io::Dtype::f64); ++i) {
+    const auto dtype = static_cast<io::Dtype>(i);
+    if (scalar_type(dtype) == type) return io::name_of(dtype);
+  }
+  return type == at::kLong ? "int64" : at::toString(type);
 }
 
 /// Computes min, max, mean and the histogram of an image's values.
