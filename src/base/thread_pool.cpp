@@ -53,8 +53,4 @@ void ThreadPool::post(std::function<void()> job) {
   impl_->wake.notify_one();
 }
 
-std::size_t ThreadPool::size() const {
-  return impl_->threads.size();
-}
-
 }  // namespace cytra

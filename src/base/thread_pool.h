@@ -11,7 +11,6 @@ class ThreadPool {
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool();  // drops the jobs that have not begun, waits for those that have
   void post(std::function<void()> job);
-  std::size_t size() const;
 
  private:
   struct Impl;

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "data/loader/loader.h"
-#include "data/manifest.h"
 #include "io/annotations/annotations.h"
 #include "io/image_folder.h"
 #include "io/reader.h"
@@ -118,13 +117,6 @@ void throw_no_transforms(const SplitTransforms& transforms, Split split) {
           : " that begins with LoadImaged");
 }
 
-BatchTransforms make_batch_transforms(const SplitTransforms& transforms) {
-  BatchTransforms result;
-  for (const config::Node& node : transforms.batch.list)
-    result.push_back(make<BatchTransform>(node));
-  return result;
-}
-
 DataLoaderSpec loader_spec(const DataModule& module, Split split) {
   DataLoaderSpec spec;
   spec.items = items_of(module, split);
@@ -133,7 +125,8 @@ DataLoaderSpec loader_spec(const DataModule& module, Split split) {
   const bool has_files = !spec.items.empty() && spec.items.front().tensors.empty();
   if (has_files && spec.transforms.empty()) throw_no_transforms(spec.options.transforms, split);
   if (split == Split::train) {
-    spec.batch_transforms = make_batch_transforms(spec.options.transforms);
+    for (const config::Node& node : spec.options.transforms.batch.list)
+      spec.batch_transforms.push_back(make<BatchTransform>(node));
     spec.shuffle = true;
   } else {
     spec.options.batch_size = 1;
@@ -167,12 +160,6 @@ bool is_there(const std::string& path) {
   const fs::file_status status = fs::status(io::file_of(path), error);
   return fs::is_regular_file(status) || fs::is_directory(status) ||
          (io::is_mask_folder(path) && !io::mask_files(path).empty());
-}
-
-std::vector<Sample> read_manifest(const std::string& path,
-                                  const std::vector<std::string>& columns,
-                                  const std::string& axes) {
-  return Manifest(path, columns, "", /*leave_out=*/false, axes).samples();
 }
 
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key) {

@@ -32,8 +32,6 @@ std::vector<Sample> items_of(const DataModule& module, Split split);
 Transforms make_transforms(const SplitTransforms& transforms, Split split);
 /// Throws: ConfigError for a split of files whose list of transforms is empty.
 [[noreturn]] void throw_no_transforms(const SplitTransforms& transforms, Split split);
-/// Makes the transforms of training batches.
-BatchTransforms make_batch_transforms(const SplitTransforms& transforms);
 /// The description by which a DataLoader loads a split: shuffled for training, else whole images
 /// of any size, one by one. Throws: what items() and make_transforms() throw.
 DataLoaderSpec loader_spec(const DataModule& module, Split split);
@@ -41,10 +39,6 @@ DataLoaderSpec loader_spec(const DataModule& module, Split split);
 /// The table of a split for data=dataframe, DIR/train.csv or another usual name of the split; ""
 /// where there is none. Throws: ConfigError for several.
 std::string table_of(const std::string& folder, Split split);
-/// Reads all rows of a manifest, see manifest.h.
-std::vector<Sample> read_manifest(const std::string& path,
-                                  const std::vector<std::string>& columns,
-                                  const std::string& axes = "");
 /// Lists the images in a folder, sorted, under one key.
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key);
 /// Whether there is something at a path; false for a path that the system refuses.

@@ -57,13 +57,6 @@ Rows rows_of(const Disc& disc, const View& view) {
   return {yy, xy, disc.y - (yy + xy) * middle, xy, xx, disc.x - (xy + xx) * middle};
 }
 
-Rows inverse(const Rows& m) {
-  const double determinant = m[0] * m[4] - m[1] * m[3];
-  const double a = m[4] / determinant, b = -m[1] / determinant;
-  const double c = -m[3] / determinant, d = m[0] / determinant;
-  return {a, b, -(a * m[2] + b * m[5]), c, d, -(c * m[2] + d * m[5])};
-}
-
 /// The source positions of the pixels of `height` x `width` images, y and x: (N,height,width)
 /// each.
 std::pair<at::Tensor, at::Tensor> sources(const std::vector<Rows>& matrices,
@@ -173,17 +166,6 @@ at::Tensor to_view(const at::Tensor& images,
     views.index_copy_(0, index, part);
   }
   return views;
-}
-
-at::Tensor from_view(const at::Tensor& views,
-                     const std::vector<Disc>& discs,
-                     int64_t height,
-                     int64_t width,
-                     const View& view,
-                     bool is_nearest) {
-  std::vector<Rows> matrices;
-  for (const Disc& disc : discs) matrices.push_back(inverse(rows_of(disc, view)));
-  return sample(views, matrices, height, width, is_nearest);
 }
 
 at::Tensor mask_of(const std::vector<Disc>& discs,

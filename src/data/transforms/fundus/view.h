@@ -26,14 +26,6 @@ at::Tensor to_view(const at::Tensor& images,
                    const std::vector<Disc>& discs,
                    const View& view,
                    bool is_nearest);
-/// Brings views back onto images of height x width; 0 outside of the view.
-/// Shape: (N,C,size,size) -> (N,C,height,width).
-at::Tensor from_view(const at::Tensor& views,
-                     const std::vector<Disc>& discs,
-                     int64_t height,
-                     int64_t width,
-                     const View& view,
-                     bool is_nearest);
 /// The mask: 1 inside the visible part of the disc, else 0. A rim of `margin`, a share of the
 /// radius, is excluded, as the light falls off there. Shape: N discs -> (N,1,size,size) float32.
 at::Tensor mask_of(const std::vector<Disc>& discs,

@@ -83,17 +83,6 @@ TEST(FundusView, OfPixelsIsThatOfTheirValues) {
   }
 }
 
-TEST(FundusView, IsUndone) {
-  const Disc disc = squeezed_disc();
-  const View view{256, 1};
-  const at::Tensor image = fundus_ramp(200, 260);
-  const at::Tensor back =
-      from_view(to_view(image, {disc}, view, false), {disc}, 200, 260, view, false);
-  for (const auto& [y, x] : {std::pair(90, 120), {60, 100}, {110, 170}})
-    EXPECT_NEAR(back[0][1][y][x].item<double>(), x, 0.01) << y << " " << x;
-  EXPECT_EQ(back[0][1][5][5].item<double>(), 0);
-}
-
 TEST(FundusView, OfABatchIsThatOfEachDisc) {
   Disc small = squeezed_disc(), large = squeezed_disc();
   small.major = small.minor = 20;
