@@ -31,9 +31,9 @@ Places places_of(const fs::path& place) {
       if (part != kStar) next.emplace_back(name, path / part);
       if (part != kStar) continue;
       std::error_code ignored;
-      for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
+      for (const auto& entry : fs::directory_iterator(path.empty() ? "." : path, ignored)) {
         const std::string own = entry.path().filename().string();
-        if (!io::is_hidden(own) && entry.is_directory(ignored))
+        if (!io::is_hidden(entry.path().string()) && entry.is_directory(ignored))
           next.emplace_back(name.empty() ? own : name + "/" + own, entry.path());
       }
     }
@@ -82,7 +82,7 @@ fs::path above_star(const fs::path& place) {
     if (part == kStar) break;
     above /= part;
   }
-  return above;
+  return above.empty() ? "." : above;
 }
 
 std::vector<FolderFile> list_star(const fs::path& place,

@@ -429,6 +429,12 @@ TEST_F(Layout, OwnRunsAreNoPartOfTheData) {
     EXPECT_EQ(found_in(set, needs), before) << set;
     EXPECT_EQ(io::list_images(dir_ / set, true).size(), 2U) << set;
   }
+  add({"each/a/images/a.png", "each/a/masks/1.png", "each/b/images/b.png", "each/b/masks/1.png"});
+  has_run("each/");
+  const auto module = make("{_target_: FolderDatamodule, path: '" + (dir_ / "each") +
+                           "', columns: [raw, seg], folders: ['*/images', '*/masks']}");
+  EXPECT_EQ(module->items(data::Split::train).size() + module->items(data::Split::valid).size(),
+            2U);
   add({"mine/run/.hydra/config.yaml", "mine/run/a.png", "mine/b.png", "notes/run/a.csv"});
   EXPECT_EQ(io::list_images(dir_ / "mine", true), std::vector<std::string>{dir_ / "mine/b.png"});
 }
