@@ -129,7 +129,7 @@ Description: Deep learning on microscopy and medical images, natively
  cytra train, cytra predict and others run on the CPU; cytra-predict runs exported models without torch.
 CONTROL
   (cd -- "$system" && find opt -type f -print0 | xargs -0 md5sum) >"$system/DEBIAN/md5sums"
-  dpkg-deb --root-owner-group -Zxz -z3 --build "$system" "$dist/cytra_${version}_amd64.deb" >/dev/null
+  dpkg-deb --root-owner-group -Zzstd -z9 --build "$system" "$dist/cytra_${version}_amd64.deb" >/dev/null
   printf '%s\n' "$dist/cytra_${version}_amd64.deb"
 }
 
