@@ -19,7 +19,7 @@ using Steps = std::vector<int64_t>;
 const std::string kConstant = "{_target_: ConstantLR, factor: 1}";
 
 TEST(Trainer, StopsAfterItsTime) {
-  Tiny tiny("max_epochs: -1, max_time: '00:00:00:00.05'", "{}", 0, "{_target_: SGD}", kConstant);
+  Tiny tiny("max_epochs: -1, max_time: '00:00:00:00.5'", "{}", 0, "{_target_: SGD}", kConstant);
   tiny.fit();
   EXPECT_GT(tiny.state().step, 0);
 }
