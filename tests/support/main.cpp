@@ -1,5 +1,6 @@
 // The tests' main: gtest's, and CYTRA_SKIPPED is the exit code where a test is skipped and none
 // fails, as ctest lists it then.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,6 +13,7 @@ void __tsan_init() __attribute__((weak));
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  std::signal(SIGHUP, SIG_DFL);  // under nohup, too
   int code = RUN_ALL_TESTS();
   const char* skipped = std::getenv("CYTRA_SKIPPED");
   if (code == 0 && skipped != nullptr && testing::UnitTest::GetInstance()->skipped_test_count() > 0)
