@@ -206,8 +206,6 @@ class DataframeDatamodule final : public DataModule, public Parted {
   }
   /// Advice what to type where a split has no table.
   std::string advice(Split split) const {
-    const std::string hint = folder_hint(options_.path, options_.columns.size());
-    if (!hint.empty()) return hint;
     if (split != Split::train && split != Split::predict &&
         !table_of(options_.path, Split::train).empty()) {
       return fmt::format("; data.folds=5 takes a fifth of {} for it",
@@ -220,8 +218,10 @@ class DataframeDatamodule final : public DataModule, public Parted {
       if (path.ends_with(".csv") || path.ends_with(".tsv")) tables.push_back(path);
     }
     std::ranges::sort(tables);
-    if (tables.empty()) return "";
-    return "; a table of all images is named itself: " + path_word(tables[0]);
+    const std::string hint = folder_hint(options_.path, options_.columns.size());
+    return tables.empty()
+               ? hint
+               : "; a table of all images is named itself: " + path_word(tables[0]) + hint;
   }
   bool add(std::initializer_list<Split> splits, std::vector<Sample>& samples) const {
     bool is_found = false;
