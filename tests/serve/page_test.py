@@ -48,7 +48,7 @@ def main():
         checks.expect(browser.until("document.getElementById('error').textContent.includes('no token') && "
                                     "document.getElementById('error').textContent.includes('printed as `token`')"), f"without a token: {text('error')}")
         browser.said.clear()  # the refused request
-        browser.open("about:blank")
+        browser.ask("Page.navigate", url="about:blank")  # open() waits for another page
         browser.open(server.start["page"])
         checks.expect(browser.until("document.getElementById('model').value === 'last'"), "the model is listed")
         checks.expect(browser.value("location.hash") == "", "the token is not left in the address")
