@@ -116,15 +116,18 @@ bool has_only_runs(const fs::path& folder) {
 }  // namespace
 
 bool is_hidden(const std::string& name) {
-  const std::string last = fs::path(name).filename().string();
-  if (last.starts_with(".")) return true;
+  if (name.starts_with(".")) return true;
   for (const char* left :
        {"__MACOSX", "Thumbs.db", "thumbs.db", "desktop.ini", "$RECYCLE.BIN", "@eaDir"}) {
-    if (last == left) return true;
+    if (name == left) return true;
   }
+  return false;
+}
+
+bool is_left_out(const fs::directory_entry& entry) {
   std::error_code error;
-  return name.find('/') != std::string::npos && fs::is_directory(name, error) &&
-         has_only_runs(name);
+  return is_hidden(entry.path().filename().string()) ||
+         (entry.is_directory(error) && has_only_runs(entry.path()));
 }
 
 std::vector<std::string> list_images(const std::string& folder, bool is_recursive) {
@@ -138,15 +141,14 @@ std::vector<std::string> list_images(const std::string& folder, bool is_recursiv
     const std::string path = entries->path().string();
     std::error_code ignored;  // a loop of links
     const bool is_folder = entries->is_directory(ignored);
-    const bool is_left_out = is_hidden(path);
+    const bool left_out = is_left_out(*entries);
     const bool is_image =
-        !is_left_out && (is_folder || entries->is_regular_file(ignored)) && is_image_path(path);
-    if (is_folder && (is_left_out || is_image || !is_recursive))
-      entries.disable_recursion_pending();
+        !left_out && (is_folder || entries->is_regular_file(ignored)) && is_image_path(path);
+    if (is_folder && (left_out || is_image || !is_recursive)) entries.disable_recursion_pending();
     if (is_image) images.push_back(path);
-    if (!is_left_out && !is_image && !fs::exists(path, ignored) && is_image_path(path))
+    if (!left_out && !is_image && !fs::exists(path, ignored) && is_image_path(path))
       broken.push_back(path);
-    if (is_image || is_left_out || is_folder || conversion_of(path).empty()) continue;
+    if (is_image || left_out || is_folder || conversion_of(path).empty()) continue;
     ++foreign[ending_in_small(path)];
     if (example.empty() || path < example) example = path;
   }
@@ -221,7 +223,10 @@ bool may_hold_images(const std::string& folder) {
   fs::recursive_directory_iterator entries(folder, error);
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
     const std::string path = entries->path().string();
-    if (is_hidden(path)) continue;
+    if (is_left_out(*entries)) {
+      entries.disable_recursion_pending();
+      continue;
+    }
     if (++count > kMost || is_image_path(path) || !conversion_of(path).empty()) return true;
   }
   return false;

@@ -1,13 +1,16 @@
 #pragma once
 // Finds the images in a folder, and in a file: the rule for all code that lists folders.
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace cytra::io {
 
-/// Whether lists leave it out: a name that systems put beside files (.DS_Store, ._a.tif, __MACOSX,
-/// Thumbs.db), or the path of a folder with nothing but runs of our programs, such as logs/.
+/// Whether it is a name that systems put beside files: .DS_Store, ._a.tif, __MACOSX, Thumbs.db.
 bool is_hidden(const std::string& name);
+/// Whether lists leave an entry out: a hidden name, or a folder with nothing but runs of our
+/// programs, such as logs/.
+bool is_left_out(const std::filesystem::directory_entry& entry);
 
 /// Lists the images of a folder, with `is_recursive` also of folders below (links to folders are
 /// not followed), sorted by path. Hidden names are left out, and files of an OME-TIFF set whose

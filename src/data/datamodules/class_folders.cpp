@@ -24,8 +24,7 @@ std::vector<std::string> folders_in(const fs::path& place) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(place, ignored)) {
     std::string name = entry.path().filename().string();
-    if (entry.is_directory(ignored) && !io::is_hidden(entry.path().string()))
-      names.push_back(std::move(name));
+    if (entry.is_directory(ignored) && !io::is_left_out(entry)) names.push_back(std::move(name));
   }
   std::ranges::sort(names);
   return names;

@@ -33,7 +33,7 @@ Places places_of(const fs::path& place) {
       std::error_code ignored;
       for (const auto& entry : fs::directory_iterator(path.empty() ? "." : path, ignored)) {
         const std::string own = entry.path().filename().string();
-        if (!io::is_hidden(entry.path().string()) && entry.is_directory(ignored))
+        if (entry.is_directory(ignored) && !io::is_left_out(entry))
           next.emplace_back(name.empty() ? own : name + "/" + own, entry.path());
       }
     }

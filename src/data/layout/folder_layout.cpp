@@ -25,7 +25,7 @@ Holding look_into(const fs::path& folder, const std::string& name) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string own = entry.path().filename().string();
-    if (io::is_hidden(entry.path().string())) continue;
+    if (io::is_left_out(entry)) continue;
     std::error_code ignored;  // a loop of links
     const bool is_folder = entry.is_directory(ignored);
     if (io::is_image_path(entry.path().string())) {
