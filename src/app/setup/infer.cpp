@@ -221,6 +221,10 @@ class Inference {
                 facts.example_planes == 1 ? "" : "s",
                 is_deep ? 3 : 2);
     }
+    if (std::ranges::any_of(transforms->list, [](const Node& one) {
+          return one.get<std::string>("_target_", "") == "Grayscaled";
+        }))
+      return;
     const Node channels = part_of(root(), "raw_im_channels");
     if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") == "fail" &&
         is_first_process()) {

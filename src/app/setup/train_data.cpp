@@ -135,9 +135,10 @@ data::DataLoaderSpec test_spec(const Setup& setup, const std::vector<data::Sampl
 
 data::DataLoaderSpec loader_spec(const Setup& setup, Split split) {
   data::DataLoaderSpec spec = data::loader_spec(*setup.data, split);
+  const bool takes_colours = data::take_colours(spec.transforms);
   for (data::Sample& item : spec.items) {
     item.image = setup.task->x_key();
-    item.channels = setup.task->model().in_channels();
+    item.channels = takes_colours ? 0 : setup.task->model().in_channels();
   }
   const auto last =
       split == Split::train ? setup.task->sample_transform() : setup.task->validation_transform();

@@ -67,6 +67,11 @@ class PerKey final : public Transform {
     if constexpr (requires { options.content(); }) text = options.content();
   }
   void apply(Sample& sample, Rng&) const override { options_.for_each(sample, options_); }
+  bool takes_colours() const override {
+    return requires {
+      T::kTakesColours;
+    };
+  }
   RowChange by_rows(const std::string& key, const Scan& scan) const override {
     if (std::ranges::find(options_.keys, key) == options_.keys.end())
       return [](const at::Tensor& rows) { return rows; };
@@ -91,8 +96,7 @@ class RandPerKey final : public Transform {
     if (rng.uniform() >= options_.prob) return;
     for (const std::string& key : options_.keys) {
       if (options_.skips(sample, key)) continue;
-      const at::Tensor first = sample.at(key);
-      return options_.for_each(sample, options_.draw(rng, first));
+      return options_.for_each(sample, options_.draw(rng, at::Tensor(sample.at(key))));
     }
   }
 

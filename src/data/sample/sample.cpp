@@ -58,6 +58,10 @@ void expect_channels(Sample& sample, const std::string& key, int64_t channels) {
       channels);
 }
 
+bool take_colours(const Transforms& transforms) {
+  return std::ranges::any_of(transforms, [](const auto& one) { return one->takes_colours(); });
+}
+
 void expect_no_copies(const Sample& sample) {
   const auto image = sample.sources.find(sample.image);
   const auto pixels = sample.tensors.find(sample.image);

@@ -34,7 +34,7 @@ void Predictor::predict(const io::ImageReader& image, io::ImageWriter& output) c
   sample.geometries[windowed_->x_key] = image.info().geometry;
   const std::shared_ptr<const io::ImageReader> given(&image, [](const io::ImageReader*) {});
   sample.unread[windowed_->x_key] = {
-      windowed_->model.in_channels == 1 ? io::grey_of(given, id) : given,
+      windowed_->transforms.take_grey() ? io::grey_of(given, id) : given,
       io::within({}, image.info().shape, id),
       windowed_->image_dims(image.info().shape[1]),
       id};

@@ -100,6 +100,11 @@ void expect_memory(const std::string& id, const data::Transform& transform, int6
       memory.limit);
 }
 
+/// Whether images have one size, whatever their channels.
+bool have_one_size(const at::Tensor& image, const at::Tensor& other) {
+  return image.sizes().slice(1) == other.sizes().slice(1);
+}
+
 /// Returns the list with an option set in the transforms that load images.
 Node with_load_option(Node list, const char* option) {
   data::set_load_option(list, option, Node::make_boolean(true));
@@ -134,8 +139,13 @@ class ModelInput::Reader {
     for (std::size_t d = axis_; d < 3; ++d) shape.push_back(image_.region.size[d]);
     return shape;
   }
+  std::vector<int64_t> changed_shape() const {
+    std::vector<int64_t> changed = shape();
+    if (data::take_colours(owners_)) changed[0] = 1;
+    return changed;
+  }
   /// Adds a change of rows, which belongs to `owner`.
-  void add(data::RowChange change, std::shared_ptr<const data::Transform> owner) {
+  void add(data::RowChange change, std::shared_ptr<data::Transform> owner) {
     changes_.push_back(std::move(change));
     owners_.push_back(std::move(owner));
   }
@@ -190,7 +200,7 @@ class ModelInput::Reader {
   std::size_t axis_;  // of Z, Y, X
   int64_t count_, step_ = 1, number_ = -1, next_number_ = -1;
   std::vector<data::RowChange> changes_;
-  std::vector<std::shared_ptr<const data::Transform>> owners_;
+  data::Transforms owners_;
   at::Tensor block_;
   std::future<at::Tensor> next_;
 };
@@ -242,6 +252,10 @@ InputTransforms::InputTransforms(const Node& config, const std::string& left_out
   if (transforms_.empty()) data::throw_no_transforms(lists, split);
   *list = with_load_option(*list, "lazy");
   lazy_ = data::make_transforms(config::parse<data::SplitTransforms>(transforms), split);
+}
+
+void InputTransforms::expect_channels(int64_t channels) {
+  channels_ = data::take_colours(transforms_) ? 0 : channels;
 }
 
 ModelInput InputTransforms::apply(data::Sample sample,
@@ -323,7 +337,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
     if (!is_loaded && !sample.has(image)) continue;  // made of other images later
     const at::Tensor& now = sample.at(image);
     if (!is_loaded) input.loaded_shape = now.sizes().vec();
-    bool is_moved = !shown.defined() || shown.sizes() != now.sizes() ||
+    bool is_moved = !shown.defined() || !have_one_size(shown, now) ||
                     (is_loaded && affine != sample.geometry().affine);
     if ((is_moved || may_move) && has_other_values) {
       eye.tensors[image] = shown;
@@ -332,13 +346,13 @@ ModelInput InputTransforms::apply(data::Sample sample,
       data::apply(*transform, eye, unused);
       if (may_move && placed != eye.geometry().affine) is_moved = true;
       if (is_moved) shown = eye.at(image);
-      if (is_moved && shown.sizes() != now.sizes()) shown = now;  // cropped by its values
+      if (is_moved && !have_one_size(shown, now)) shown = now;  // cropped by its values
     } else if (is_moved) {
       shown = now;
     }
   }
   if (input.reader_) {
-    input.shape = input.reader_->shape();
+    input.shape = input.reader_->changed_shape();
   } else {
     input.image_ = sample.at(image);
     input.shape = input.image_.sizes().vec();

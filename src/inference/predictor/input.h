@@ -54,7 +54,9 @@ class InputTransforms {
   /// transforms track where voxels move.
   void track_places() { tracks_ = true; }
   /// The channels of the image that the model takes, from now on.
-  void expect_channels(int64_t channels) { channels_ = channels; }
+  void expect_channels(int64_t channels);
+  /// Whether colours that are grey are to be read as one channel.
+  bool take_grey() const { return channels_ == 1; }
   /// The shape, C,[D,]H,W, of the result of apply(); no voxels are read where the transforms work
   /// by rows.
   std::vector<int64_t> shape_of(data::Sample sample, const std::string& image) const;

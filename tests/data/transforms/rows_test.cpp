@@ -44,6 +44,7 @@ TEST(Rows, GiveWhatTheWholeImageGives) {
         "{_target_: Clipd, keys: raw, percentile: false, low: 0, high: 5}",
         "{_target_: ThresholdIntensityd, keys: raw, threshold: 4}",
         "{_target_: ShiftIntensityd, keys: raw, offset: 4}",
+        "{_target_: DarkBackgroundd, keys: raw}",
         "{_target_: EnsureTyped, keys: raw}",
         "{_target_: EnsureChannelFirstd, keys: raw}",
         "{_target_: ScaleIntensityd, keys: other}"}) {

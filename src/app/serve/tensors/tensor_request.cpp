@@ -235,7 +235,7 @@ class TensorWork final : public ImageWork {
     sample.id = id;
     std::shared_ptr<const io::ImageReader> reader =
         std::make_shared<const TensorImage>(std::move(image));
-    if (windowed.model.in_channels == 1) reader = io::grey_of(std::move(reader), id);
+    if (windowed.transforms.take_grey()) reader = io::grey_of(std::move(reader), id);
     sample.geometries[windowed.x_key] = {};
     sample.unread[windowed.x_key] = {reader, io::within({}, reader->info().shape, id), dims, id};
     return std::make_shared<const inference::ModelInput>(windowed.transforms.apply(

@@ -368,6 +368,37 @@ TEST(RandomIntensity, KeysShareWhatMonaiShares) {
   }
 }
 
+at::Tensor transformed(const char* yaml, const at::Tensor& image) {
+  data::Sample sample;
+  sample.tensors["x"] = image;
+  Rng rng(0);
+  make_transform(yaml)->apply(sample, rng);
+  return sample.at("x");
+}
+
+// Image.fromarray(pixels).convert("L") of Pillow 12, which rounds.
+TEST(Grayscaled, IsPillowsL) {
+  const at::Tensor pixels =
+      at::tensor({255, 0, 0, 12, 0, 255, 0, 200, 0, 0, 255, 99}, at::kFloat).view({3, 1, 4});
+  const at::Tensor expected = at::tensor({76, 150, 29, 132}, at::kFloat).view({1, 1, 4});
+  const char* const yaml = "{_target_: Grayscaled, keys: x}";
+  EXPECT_TRUE(transformed(yaml, pixels).allclose(expected, 0, 0.5));
+  const at::Tensor alpha = at::cat({pixels, at::full({1, 1, 4}, 7.0F)});
+  EXPECT_TRUE(transformed(yaml, alpha).equal(transformed(yaml, pixels)));
+  EXPECT_TRUE(transformed(yaml, expected).equal(expected));
+}
+
+TEST(DarkBackgroundd, MakesNegativesAlike) {
+  at::Tensor bright = at::full({1, 20, 20}, 200.0F);
+  bright.narrow(1, 3, 6).fill_(40);  // objects: less than half
+  const at::Tensor dark = 240 - bright;
+  const char* const yaml = "{_target_: DarkBackgroundd, keys: x}";
+  EXPECT_TRUE(transformed(yaml, bright).equal(dark));
+  EXPECT_TRUE(transformed(yaml, dark).equal(dark));
+  const at::Tensor flat = at::full({1, 4, 4}, 3.0F);
+  EXPECT_TRUE(transformed(yaml, flat).equal(flat));
+}
+
 TEST(IntensityTransforms, TellWhatIsWrong) {
   const at::Tensor plane = ramp({2, 4, 5});
   const auto told = [&](const std::string& text) {
@@ -383,6 +414,7 @@ TEST(IntensityTransforms, TellWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"_target_: GaussianSmoothd, keys: x, sigma: [1, 2, 3]", "expected a sigma for each"},
       {"_target_: GaussianSmoothd, keys: z, sigma: 1", "cells.tif: no image under the key 'z'"},
+      {"_target_: Grayscaled, keys: x", "cells.tif: 'x': 2 channels, expected one, or red"},
       {"_target_: MedianSmoothd, keys: x, radius: -1", "radius: expected no less than 0"},
       {"_target_: MedianSmoothd, keys: x, radius: [1, 1, 1]", "cells.tif: 'x': 2 spatial axes"},
       {"_target_: NormalizeIntensityd, keys: x, subtrahend: [1, 2]", "channel_wise"},
