@@ -170,8 +170,8 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
   watch_signals();
   const Stopwatch stopwatch;
   const c10::Device device = device::choose_device(config.trainer.accelerator);
-  const inference::Subject subject =
-      inference::load_subject(config, device, config.trainer.precision);
+  inference::Subject subject = inference::load_subject(config, device, config.trainer.precision);
+  inference::scale_objects(subject, config.predict.diameter);
   inference::PredictorOptions options;
   options.form = config.predict.save == "auto" ? "" : config.predict.save;
   options.threshold = config.predict.threshold;

@@ -40,6 +40,7 @@ void expect_used(const PredictConfig& config, Result result) {
       {"predict.frames", predict.frames != "apart", images},
       {"predict.heads", !predict.heads.empty(), images},
       {"predict.postprocess", !predict.postprocess.list.empty(), images},
+      {"predict.diameter", predict.diameter.has_value(), images},
       {"predict.original_grid", predict.original_grid.value_or(false), images || boxes},
       {"predict.measurements", predict.measurements, images},
       {"predict.contours", predict.contours != "none", images},

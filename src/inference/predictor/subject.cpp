@@ -1,6 +1,10 @@
 #include "inference/predictor/subject.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/error.h"
+#include "base/log.h"
 #include "device/fast_precision.h"
 #include "inference/models/trained_head.h"
 #include "nn/classifier.h"
@@ -49,6 +53,38 @@ Subject load_subject(const ModelConfig& config,
   engine_options(config).say_what_is_idle(device, finds_boxes);
   device::apply(config.performance, device);  // TF32 affects the layout of the model's channels
   return subject;
+}
+
+void scale_objects(Subject& subject, const std::optional<double>& diameter) {
+  if (!diameter) return;
+  for (LoadedModel& model : subject.models) {
+    config::Node& task = *model.config.find("task");
+    const config::Node* const own = task.find("diameter");
+    if (own == nullptr || own->is_null())
+      throw ConfigError(
+          "predict.diameter: {} does not say the diameter of the objects it was trained on "
+          "(task.diameter); leave it out",
+          model.path);
+    const double zoom = own->as<double>() / *diameter;
+    log::info(
+        "predict.diameter={}: images are resampled to {:.3g} times their size", *diameter, zoom);
+    const std::string mode = zoom < 1 ? "area" : "bilinear";
+    const config::Node step = config::parse_yaml(
+        fmt::format(
+            "{{_target_: Zoomd, keys: [{}, {}], allow_missing_keys: true, zoom: [{}], mode: [{}, "
+            "nearest], keep_size: false}}",
+            task.get<std::string>("x_key"),
+            task.get<std::string>("y_key"),
+            fmt::join(std::vector<double>(static_cast<std::size_t>(model.spatial_dims), zoom),
+                      ", "),
+            mode),
+        "predict.diameter");
+    for (const char* split : {"valid", "predict"}) {
+      config::Node* const list = model.config.find("data.transforms." + std::string(split));
+      if (list != nullptr && !list->is_null()) list->list.push_back(step);
+    }
+    task.set("original_grid", config::Node::make_boolean(true));
+  }
 }
 
 std::vector<HeadPredictor> predictors_of(const Subject& subject,

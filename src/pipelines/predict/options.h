@@ -22,6 +22,7 @@ struct MadeOptions {
   double threshold = 0.5;
   config::Node postprocess, temperature;
   std::optional<bool> original_grid;
+  std::optional<double> diameter;  // for inference::scale_objects()
   double stitch_threshold = 0;
   void visit(auto& v) {
     v("save",
@@ -46,6 +47,12 @@ struct MadeOptions {
       "this or more of both; 0: each plane has its own",
       0,
       1);
+    v("diameter",
+      diameter,
+      "of the objects in these images, in pixels, where it is far from that of the training's "
+      "(task.diameter): images are resampled to its scale, and results back",
+      0.1,
+      1e5);
     v("original_grid",
       original_grid,
       "write results in the voxels of the file, not in those that the transforms (Spacingd, "

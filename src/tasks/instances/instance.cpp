@@ -24,6 +24,7 @@ class InstanceHead final : public Head {
     std::string method = "flows";
     std::vector<double> anisotropy;
     std::optional<int64_t> ignore_index;
+    std::optional<double> diameter;
     void visit(auto& v) {
       visit_objects(v, y_key);
       v("method",
@@ -37,6 +38,11 @@ class InstanceHead final : public Head {
         1e-12,
         1e12);
       v("ignore_index", ignore_index, "voxels with this label do not count; null: all count");
+      v("diameter",
+        diameter,
+        "typical diameter of the training's objects, pixels, for predict.diameter",
+        0.1,
+        1e5);
       v("loss",
         loss,
         "the loss that is minimised; null: CellposeLoss for flows, StarDistLoss for stars",

@@ -184,7 +184,8 @@ ServedModel::ServedModel(std::string name,
       postprocess_(config.predict.postprocess) {
   const inference::ModelConfig own = model_config(config, std::move(paths));
   const c10::Device device = device::choose_device(config.trainer.accelerator);
-  const inference::Subject subject = inference::load_subject(own, device, config.trainer.precision);
+  inference::Subject subject = inference::load_subject(own, device, config.trainer.precision);
+  inference::scale_objects(subject, config.predict.diameter);
   if (subject.result() != inference::Subject::Result::images) {
     throw ConfigError(
         subject.first().path +

@@ -193,7 +193,8 @@ struct Zoomd : ZoomOptions {
     ZoomOptions::visit(v);
     v("zoom",
       zoom_factors,
-      "2: twice as many voxels, of half the size; one, or one per spatial dimension",
+      "2: twice as many voxels, of half the size; one, or one per spatial dimension; two for a "
+      "stack: of its planes",
       config::required);
   }
   void check() {
@@ -203,7 +204,11 @@ struct Zoomd : ZoomOptions {
     }
   }
 
-  void operator()(Sample& sample) const { zoom(sample, zoom_factors); }
+  void operator()(Sample& sample) const {
+    std::vector<double> factors = zoom_factors;
+    if (factors.size() == 2 && first_size(sample).size() == 3) factors.insert(factors.begin(), 1);
+    zoom(sample, factors);
+  }
 };
 CYTRA_REGISTER(Transform, PerSample<Zoomd>, "Zoomd");
 
