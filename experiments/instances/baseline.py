@@ -34,14 +34,19 @@ def precision(found, truth, threshold):
     return hits / (sum(iou.shape) - hits)
 
 
-def scores(part, sigma, apart):
-    found = objects(image[part], "maize" in sys.argv[1], sigma, apart)
-    return [precision(found, truth[part], t) for t in np.arange(0.5, 1, 0.05)]
+def main():
+    image, truth = io.imread(sys.argv[1]), io.imread(sys.argv[2])
+    starts = [int(start) for start in sys.argv[3:]]
+
+    def scores(part, sigma, apart):
+        found = objects(image[part], "maize" in sys.argv[1], sigma, apart)
+        return [precision(found, truth[part], t) for t in np.arange(0.5, 1, 0.05)]
+
+    learnt = tuple(slice(0, start or None) for start in starts)
+    best = max(itertools.product((0.5, 1, 2), (2, 4, 8)), key=lambda choice: np.mean(scores(learnt, *choice)))
+    held_out = scores(tuple(slice(start, None) for start in starts), *best)
+    print(f"sigma, apart: {best}\nap50: {held_out[0]:.3f}\nap: {np.mean(held_out):.3f}")
 
 
-image, truth = io.imread(sys.argv[1]), io.imread(sys.argv[2])
-starts = [int(start) for start in sys.argv[3:]]
-learnt = tuple(slice(0, start or None) for start in starts)
-best = max(itertools.product((0.5, 1, 2), (2, 4, 8)), key=lambda choice: np.mean(scores(learnt, *choice)))
-held_out = scores(tuple(slice(start, None) for start in starts), *best)
-print(f"sigma, apart: {best}\nap50: {held_out[0]:.3f}\nap: {np.mean(held_out):.3f}")
+if __name__ == "__main__":
+    main()
