@@ -13,6 +13,7 @@ target_compile_features(cytra_base INTERFACE cxx_std_20)
 target_link_libraries(cytra_base INTERFACE $<INSTALL_INTERFACE:fmt::fmt-header-only>)  # base/log.h
 install(TARGETS ${CYTRA_PROGRAMS} ${CYTRA_MODULES} ${cuda_modules} RUNTIME COMPONENT runtime LIBRARY COMPONENT runtime)
 install(FILES docs/schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/cytra COMPONENT runtime)
+install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/cytra COMPONENT runtime)
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/cytra COMPONENT runtime)
 install(TARGETS cytra_base cytra_io EXPORT CytraIoTargets LIBRARY COMPONENT runtime)
 install(TARGETS cytra EXPORT CytraTargets LIBRARY COMPONENT runtime)

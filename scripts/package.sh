@@ -48,6 +48,16 @@ expect_predict() {
   [[ -x $build/light/bin/cytra-predict ]] || fail 2 "cytra-predict is not built: cmake --build $build --target cytra-predict"
 }
 
+# Models at hand as cytra-predict runs them, with their cards.
+export_models() {
+  local model
+  mkdir -p "$1"
+  for model in "$root"/models/*.ckpt; do
+    "$build/bin/export_model" checkpoint.ckpt_path="$model" format=onnx output="$1/$(basename "$model" .ckpt).onnx" >/dev/null
+  done
+  cp -- "$root"/models/*.md "$1"
+}
+
 # Exported models over images: to unpack anywhere. It stays small, or fails.
 make_predict() {
   local tree=$stage/cytra-predict most=80000000
@@ -56,6 +66,7 @@ make_predict() {
   mkdir -p "$tree/share/cytra"
   cp -rL -- "$build/light/bin" "$build/light/lib" "$tree"
   cp -r -- "$root/configs" "$tree/share/cytra"
+  export_models "$tree/share/cytra/models"
   cp -- "$root/LICENSE" "$tree"
   torch=$stage/none gather "$tree" "$stage/origins.tsv"  # OpenMP's library is the distribution's
   # shellcheck disable=SC2016  # $ORIGIN is the loader's
@@ -87,6 +98,7 @@ make_deb() {
   settle '$ORIGIN/../lib' "$tree/bin"
   # shellcheck disable=SC2016
   settle '$ORIGIN' "$tree/lib"
+  export_models "$tree/share/cytra/models"
   mkdir "$tree/light"  # cytra-predict with its own libraries, beside OpenVINO's and configs/ of all
   cp -rL -- "$build/light/bin" "$build/light/lib" "$tree/light"
   ln -s ../share "$tree/light/share"

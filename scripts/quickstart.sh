@@ -56,6 +56,10 @@ prediction=$(result prediction)
 overlay=$(result overlay)
 say "a mask: $(seen "$prediction"), and over its image: $(seen "$overlay")"
 
+run predict "$bin/predict" checkpoint.ckpt_path=nuclei data.path=data/samples/test.csv
+nuclei=$(result prediction)
+say "labels of 'nuclei', a model that comes along: $(seen "$nuclei"), and $(seen "$(result overlay)")"
+
 step 6 'Measure the model'
 run benchmark_performance "$bin/benchmark_performance" --ckpt "$best" --input-shape 1 1 256 256 --batch-sizes 1 2 \
   --compare-opts --output "$folder/report.json"
@@ -73,10 +77,12 @@ Done in $((SECONDS / 60)) min $((SECONDS % 60)) s
   test Dice        $(LC_ALL=C printf '%.4f' "$test_dice")
   prediction       $(seen "$prediction")
   overlay          $(seen "$overlay")
+  without training $(seen "$nuclei")
   performance      $(seen "$folder/report.json")
 
 To go on (in '$root'):
   train another way        $bin/train experiment=im2im/quickstart model.filters=[32,64,128] optimizer.lr=1e-3
   predict your own images  $bin/predict "checkpoint.ckpt_path=$best" data.path=/your/images
+  nuclei, without training $bin/predict checkpoint.ckpt_path=nuclei data.path=/your/images
   resume, to 40 epochs     $bin/train experiment=im2im/quickstart "checkpoint.ckpt_path=$last" trainer.max_epochs=40
 END

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "cli/mcp/server.h"
+#include "cli/models_at_hand.h"
 
 namespace {
 
@@ -23,6 +24,7 @@ struct Line {
 };
 constexpr Line kPrograms[] = {
 #include "cytra_programs.inc"  // CMake writes it, from the first lines of tools/*.cpp
+    {"models", "lists trained models that checkpoint.ckpt_path takes by name"},
     {"mcp", "lets an agent use Cytra in one folder: a server of the Model Context Protocol"},
 };
 
@@ -32,7 +34,7 @@ std::string path_of(const std::string& program) {
 
 /// An installation may hold some of the programs only.
 bool is_here(const std::string& program) {
-  return program == "mcp" || ::access(path_of(program).c_str(), X_OK) == 0;
+  return program == "mcp" || program == "models" || ::access(path_of(program).c_str(), X_OK) == 0;
 }
 
 std::string help() {
@@ -90,6 +92,13 @@ int start(int argc, char** argv) {
     return word.empty() ? 2 : 0;
   }
   if (word == "mcp") return serve_agent(argc - 1, argv + 1);
+  if (word == "models") {
+    const bool json = argc > 2 && std::string(argv[2]) == "--json";
+    if (argc > (json ? 3 : 2))
+      throw cytra::ConfigError("cytra models: {}: expected --json or nothing", argv[argc - 1]);
+    std::fputs(cytra::cli::list_of_models(json).c_str(), stdout);
+    return 0;
+  }
   std::vector<std::string> names;
   for (const Line& line : kPrograms)
     if (is_here(line.name)) names.emplace_back(line.name);

@@ -1,10 +1,11 @@
-// Finds the checkpoint that an option names by "best", "last" or a run's folder.
+// Finds the checkpoint that an option names by "best", "last", a run's folder or a model at hand.
 #include "cli/named_checkpoints.h"
 
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/models_at_hand.h"
 #include "cli/newest_training.h"
 
 namespace cytra::cli {
@@ -37,6 +38,26 @@ std::string newest_below(const fs::path& folder, const std::string& which) {
   return newest.empty() ? "" : checkpoint_in(newest.parent_path().parent_path(), which);
 }
 
+/// The file of the model at hand of that name; "" where a path is named, or `exists`, which is
+/// taken before a name. Throws: ConfigError with the nearest name.
+std::string model_at_hand(const std::string& key, const std::string& name, bool exists) {
+  if (name.empty() || name.find_first_of("/.\\*?[") != std::string::npos) return "";
+  std::vector<std::string> names{"best", "last"};
+  for (ModelAtHand& model : models_at_hand()) {
+    if (model.name == name && exists)
+      log::info("{}={}: this path is taken, not the model at hand {}", key, name, model.file);
+    else if (model.name == name)
+      return model.file;
+    names.push_back(std::move(model.name));
+  }
+  if (exists) return "";
+  throw ConfigError(
+      "{}={}: no file, and no model at hand has that name.{} `cytra models` lists them",
+      key,
+      name,
+      suggestion(name, names));
+}
+
 void name_one(Node& value, const std::string& key, const Run& run) {
   if (value.is_map()) {
     for (auto& [name, one] : value.map) name_one(one, key + "." + name, run);
@@ -49,11 +70,11 @@ void name_one(Node& value, const std::string& key, const Run& run) {
   const bool begins = weights_only != nullptr && weights_only->kind == config::Kind::boolean &&
                       weights_only->boolean;
   std::error_code ignored;
-  std::string found;
+  const bool is_run = asked == "best" || asked == "last";
+  std::string found = is_run ? "" : model_at_hand(key, asked, fs::exists(asked, ignored));
   if (fs::is_directory(asked, ignored)) {
     found = checkpoint_in(asked, trains && !begins ? "last" : "best");
-    if (found.empty()) return;  // a bundle, or something that its reader refuses
-  } else if ((asked == "best" || asked == "last") && !trains && !fs::exists(asked, ignored)) {
+  } else if (is_run && !trains && !fs::exists(asked, ignored)) {
     const fs::path folder =
         fs::path(run.config.get<std::string>("paths.log_dir", "logs")) / "train";
     found = newest_below(folder, asked);
@@ -62,9 +83,8 @@ void name_one(Node& value, const std::string& key, const Run& run) {
                         key,
                         asked,
                         folder.string());
-  } else {
-    return;
   }
+  if (found.empty()) return;
   log::info("{}={}: {}", key, asked, found);
   value = Node::make_string(found);
 }

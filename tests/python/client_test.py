@@ -137,6 +137,10 @@ def main(folder):
     pixels = cytra.read_image(images[0])
     expect(pixels.shape == (160, 160) and pixels.dtype == np.uint16, f"read_image(): {pixels.dtype} {pixels.shape}")
     error(cytra.InputError, "no_such.tif", lambda: cytra.read_image(folder / "no_such.tif"))
+    # Models at hand, by name.
+    expect("nuclei" in [model["name"] for model in cytra.models()], f"models(): {cytra.models()}")
+    expect(cytra.predict("nuclei", np.stack([pixels] * 3), options=CPU).max() > 0, "nuclei, of colours")
+    error(cytra.InputError, "Did you mean 'nuclei'", lambda: cytra.Predictor("nuclie"))
     # Prediction: of files and of arrays, as predict's.
     checkpoint = run.checkpoint
     mask = predicted(checkpoint, images[0], folder / "mask")

@@ -123,7 +123,7 @@ def main(folder):
     widget.layer.setCurrentText("colour")
     widget.run()
     wait(widget)
-    expect("Split RGB" in widget.message.text(), f"an RGB image for a model of one channel: {widget.message.text()}"[:200])
+    expect("channels that differ" in widget.message.text(), f"an RGB image for a model of one channel: {widget.message.text()}"[:200])
     expect(widget.table.rowCount() == 0, "a run that fails leaves no rows of the one before")
     expect(widget.session._predictor is predictor, "the model is loaded once")
     viewer.add_image(np.tile(pixels, (40, 40)), name="large")

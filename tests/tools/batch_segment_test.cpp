@@ -130,7 +130,7 @@ TEST_F(BatchSegment, MistakesAreToldBeforeAnyWork) {
   EXPECT_EQ(mode.code, 2);
   EXPECT_NE(mode.err.find("segment.mode"), std::string::npos) << mode.err;
   const Outcome view = shell("\"$BIN/batch_segment\" '" + at("data/train.csv") +
-                             "' --detector front=a.ckpt left=b.ckpt segmenter.path=x");
+                             "' --detector front=a.ckpt left=b.ckpt segmenter.path=x.ckpt");
   EXPECT_EQ(view.code, 2);
   EXPECT_NE(view.err.find("front, left"), std::string::npos) << view.err;
 }

@@ -14,6 +14,7 @@
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "cli/mcp/job.h"
+#include "cli/models_at_hand.h"
 #include "cli/program.h"
 #include "config/overrides/overrides.h"
 
@@ -80,6 +81,8 @@ void add_library_folders(const std::string& library, std::set<std::string>& fold
 std::set<std::string> own_folders() {
   const std::string libraries = fs::path(path_beside(&run, "")).parent_path().string();
   std::set<std::string> folders{program_folder(), config_folder(), libraries};
+  for (const ModelAtHand& model : models_at_hand())
+    folders.insert(fs::path(model.file).parent_path().string());
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(libraries, error)) {
     const std::string name = entry.path().filename().string();

@@ -16,6 +16,10 @@ namespace {
 LoadedModel load_model(const std::string& path, const std::optional<std::string>& config) {
   const auto found = model_kinds().find(io::kind_of(path));
   if (found != model_kinds().end()) return found->second.load(path, config);
+  const std::string exported = std::filesystem::path(path).replace_extension(".onnx").string();
+  std::error_code ignored;
+  if (exported != path && std::filesystem::is_regular_file(exported, ignored))
+    return load_model(exported, config);
   throw ConfigError(
       path +
       ": this program has no PyTorch and runs exported models alone; expected an ONNX file, "

@@ -46,6 +46,11 @@ class Parameters(TypedDict, total=False):
     timepoint: int | None
 
 
+def _path_or_name(checkpoint: str) -> str:
+    """A word that names no file is the name of a model at hand."""
+    return os.path.abspath(checkpoint) if os.path.exists(checkpoint) or not checkpoint.isidentifier() else checkpoint
+
+
 class _Server:
     """A child `serve` at a socket that only this user reaches. It ends with this object, and with this process."""
 
@@ -124,7 +129,7 @@ class Predictor:
         with understood("limits.timeout_s"):
             self._seconds = float((["300", *(word.partition("=")[2] for word in words if word.startswith("limits.timeout_s="))])[-1])
         if server is None:
-            self._child = _Server(os.path.abspath(os.fspath(checkpoint)) if checkpoint is not None else "", words)
+            self._child = _Server(_path_or_name(os.fspath(checkpoint)) if checkpoint is not None else "", words)
             server, token, model = self._child.url, self._child.token, self._child.models[0]
         self._turn = threading.Lock()
         self._is_local = server.startswith("unix:")

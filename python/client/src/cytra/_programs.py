@@ -131,6 +131,12 @@ def describe(name: str, program: str = "train") -> Any:
         return text
 
 
+def models() -> list[dict[str, Any]]:
+    """The models at hand, whose names stand for a checkpoint: name, file, size, and what their cards say (task, images, score ...)."""
+    found: list[dict[str, Any]] = json.loads(run("cytra", "models", "--json"))
+    return found
+
+
 def read_image(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
     """The pixels of an image of any format that Cytra reads, as it is on the disk, with axes (C,Z,Y,X) without those of size 1, but
     for Y and X. Raises InputError."""

@@ -10,8 +10,16 @@ import cytra
 import numpy as np
 from napari.layers import Image, Labels
 from qtpy.QtCore import QEvent, QObject, Qt, Signal
-from qtpy.QtWidgets import (QComboBox, QDoubleSpinBox, QFileDialog, QFormLayout, QHBoxLayout, QLabel, QLineEdit, QProgressBar, QPushButton,
+from qtpy.QtWidgets import (QComboBox, QCompleter, QDoubleSpinBox, QFileDialog, QFormLayout, QHBoxLayout, QLabel, QLineEdit, QProgressBar, QPushButton,
                             QTableWidget, QTableWidgetItem, QVBoxLayout, QWidget)
+
+
+def _names_at_hand() -> list[str]:
+    """None where Cytra is not found: what is typed then says so."""
+    try:
+        return [model["name"] for model in cytra.models()]
+    except cytra.CytraError:
+        return []
 
 
 def measure(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -41,10 +49,7 @@ def images_of(layer: Image, predictor: cytra.Predictor) -> tuple[tuple[int, ...]
         for index in np.ndindex(lead):
             image = np.asarray(data[index])
             if layer.rgb:
-                image = np.moveaxis(image, -1, 0)[:3]  # without alpha
-                if channels == 1 and (image != image[:1]).any():
-                    raise cytra.InputError(f"the layer '{layer.name}' has 3 channels that differ, the model takes one: right click on it, Split RGB")
-                image = image[:channels]
+                image = np.moveaxis(image, -1, 0)[:3]  # without alpha; whether one channel can be made of them, the model knows
             elif is_stack and channels > 1:
                 image = np.moveaxis(image, 1, 0)
             yield image.reshape(1, channels, *image.shape[-3:]) if is_stack else image
@@ -125,7 +130,8 @@ class PredictWidget(QWidget):
         self.session.progressed.connect(self._show_progress)
         self.session.ended.connect(self._end)
         self._finish: Callable[[Any], None] = lambda result: None
-        self.checkpoint = QLineEdit(placeholderText="best.ckpt, or a zoo's package or folder")
+        self.checkpoint = QLineEdit(placeholderText="best.ckpt, a zoo's package, or a model at hand: nuclei")
+        self.checkpoint.setCompleter(QCompleter(_names_at_hand(), self))
         self.checkpoint.editingFinished.connect(self._load)
         self.layer, self.form, self.device = QComboBox(), QComboBox(), QComboBox()
         self.device.addItems(["auto", "cpu", "gpu"])

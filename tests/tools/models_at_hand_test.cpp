@@ -1,0 +1,134 @@
+// Models that are named by a word, and the model `nuclei`.
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "io/reader.h"
+#include "tests/support/program.h"
+
+namespace cytra {
+namespace {
+using test::Outcome;
+using test::shell;
+namespace fs = std::filesystem;
+
+constexpr int64_t kNuclei = 25;
+
+/// Nuclei of about `diameter` pixels in a grid of 5 x 5, with noise; 8 bits.
+io::Image nuclei(double diameter, int64_t side = 256) {
+  io::Image image;
+  image.shape = {1, 1, side, side};
+  image.pixels.resize(image.bytes());
+  uint32_t state = 1;
+  for (int64_t y = 0; y < side; ++y) {
+    for (int64_t x = 0; x < side; ++x) {
+      const double step = static_cast<double>(side) / 5;
+      const double dy = std::remainder(static_cast<double>(y) - step / 2, step);
+      const double dx = std::remainder(static_cast<double>(x) - step / 2, step);
+      const double edge = std::hypot(dy * 1.2, dx) - diameter / 2;
+      state = state * 1664525 + 1013904223;
+      const double noise = static_cast<double>(state >> 24) / 32;
+      image.pixels[static_cast<std::size_t>(y * side + x)] =
+          static_cast<unsigned char>(12 + noise + 150 / (1 + std::exp(edge * 1.5)));
+    }
+  }
+  return image;
+}
+
+io::Image labels_of(const std::string& image, const std::string& more = "") {
+  const test::TmpDir dir;
+  const Outcome outcome = shell(
+      "\"$BIN/predict\" checkpoint.ckpt_path=nuclei trainer.accelerator=cpu 'data.path=" + image +
+      "' 'paths.output_dir=" + (dir / "out") + "' predict.overlay=false " + more);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::size_t at = outcome.out.find("prediction: ");
+  if (at == std::string::npos) return {};
+  return io::read_image(outcome.out.substr(at + 12, outcome.out.find('\n', at) - at - 12));
+}
+
+int64_t count(const io::Image& labels) {
+  int64_t most = 0;
+  for (std::size_t i = 0; i < labels.pixels.size(); i += io::size_of(labels.dtype))
+    most = std::max<int64_t>(most, labels.pixels[i]);
+  return most;  // below 256 here
+}
+
+TEST(ModelsAtHand, TheSameObjectsInEveryFormOfAnImage) {
+  const test::TmpDir dir;
+  const io::Image grey = nuclei(20);
+  io::Image colours = grey, negative = grey, wide = grey;
+  for (int copies = 0; copies < 2; ++copies)
+    colours.pixels.insert(colours.pixels.end(), grey.pixels.begin(), grey.pixels.end());
+  colours.shape[0] = 3;
+  for (unsigned char& pixel : negative.pixels) pixel = static_cast<unsigned char>(255 - pixel);
+  wide.dtype = io::Dtype::u16;
+  wide.pixels.resize(wide.bytes());
+  for (std::size_t i = 0; i < grey.pixels.size(); ++i) {
+    const auto value = static_cast<uint16_t>(grey.pixels[i] * 37 + 500);
+    std::memcpy(&wide.pixels[2 * i], &value, 2);
+  }
+  io::write_png(dir / "grey.png", grey);
+  const io::Image expected = labels_of(dir / "grey.png");
+  EXPECT_EQ(count(expected), kNuclei);
+  const auto same = [&](const io::Image& other) {
+    if (other.pixels.size() != expected.pixels.size()) return 0.0;
+    double both = 0, either = 0;
+    for (std::size_t i = 0; i < other.pixels.size(); ++i) {
+      both += other.pixels[i] > 0 && other.pixels[i] == expected.pixels[i] ? 1 : 0;
+      either += other.pixels[i] > 0 || expected.pixels[i] > 0 ? 1 : 0;
+    }
+    return both / either;
+  };
+  for (const auto& [name, image] :
+       {std::pair("colours.png", &colours), {"negative.png", &negative}, {"wide.png", &wide}}) {
+    io::write_png(dir / name, *image);
+    EXPECT_GT(same(labels_of(dir / name)), 0.98) << name;
+  }
+}
+
+TEST(ModelsAtHand, ADiameterResamplesTheImageAndItsResultBack) {
+  const test::TmpDir dir;
+  io::write_png(dir / "large.png", nuclei(120, 1280));
+  const io::Image labels = labels_of(dir / "large.png", "predict.diameter=120");
+  EXPECT_EQ(labels.shape, (std::array<int64_t, 4>{1, 1, 1280, 1280}));
+  EXPECT_EQ(count(labels), kNuclei);
+  const Outcome unknown =
+      shell("\"$BIN/predict\" checkpoint.ckpt_path=" CYTRA_SOURCE_DIR
+            "/tests/golden/checkpoints/format1_2d.ckpt predict.diameter=3 'data.path=" +
+            (dir / "large.png") + "'");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("task.diameter"), std::string::npos) << unknown.err;
+}
+
+TEST(ModelsAtHand, NamesAreFoundAndPathsComeFirst) {
+  const test::TmpDir dir;
+  io::write_png(dir / "a.png", nuclei(20, 64));
+  const std::string predict = "cd '" + dir.path() +
+                              "' && \"$BIN/predict\" data.path=a.png trainer.accelerator=cpu "
+                              "paths.output_dir=out checkpoint.ckpt_path=";
+  Outcome outcome = shell(predict + "nuclie");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("Did you mean 'nuclei'?"), std::string::npos) << outcome.err;
+
+  fs::create_directory(dir / "mine");
+  fs::copy_file(CYTRA_SOURCE_DIR "/models/nuclei.ckpt", dir / "mine/cells.ckpt");
+  std::ofstream(dir / "mine/cells.md") << "---\ntask: cells of ours\n---\nA card.\n";
+  outcome = shell("CYTRA_MODELS='/nowhere:" + (dir / "mine") + "' \"$BIN/cytra\" models");
+  EXPECT_NE(outcome.out.find("cells\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("cells of ours"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("nuclei\n"), std::string::npos) << outcome.out;
+  outcome = shell("export CYTRA_MODELS=mine; " + predict + "cells");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+
+  std::ofstream(dir / "nuclei") << "no model";
+  outcome = shell(predict + "nuclei");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("this path is taken, not the model at hand"), std::string::npos)
+      << outcome.err;
+}
+
+}  // namespace
+}  // namespace cytra
