@@ -151,13 +151,13 @@ def small(line):
     if command.startswith("serve "):
         return command + " --check"  # it does not end
     if command.startswith("train "):
-        patch = "[8,16,16]" if "_3d" in command else "[16,16]"
+        patch = "[8,16,16]" if "_3d" in command else "[32,32]" if "experiment=models" in command else "[16,16]"
         filters = "[4,4,4,8]" if "experiment=cells" in command else "[4,4,8]"  # docs/planning.md's, of four levels
         is_square = "experiment=promptable" in command  # its network has a size and layers of its own
         command += " trainer.accelerator=cpu data.num_workers=0 trainer.max_epochs=1"
         command += " model.img_size=64" if is_square else f" 'patch_shape={patch}'"
         filters = "[8,8,8]" if "experiment=detection" in command else filters  # its norms have groups of 8
-        has_filters = not re.search(r" model=|experiment=(im2im/(mae|classification|regression_scalar)|promptable)", command)
+        has_filters = not re.search(r" model=|experiment=(im2im/(mae|classification|regression_scalar)|promptable|models)", command)
         command += f" 'model.filters={filters}'" if has_filters else ""
         command += " fundus_size=128" if "experiment=fundus" in command else ""
         command += " trainer.limit_train_batches=1 trainer.limit_val_batches=1 ++lr_find.num_training=20"
