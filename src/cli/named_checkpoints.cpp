@@ -93,7 +93,7 @@ void name_one(Node& value, const std::string& key, const Run& run) {
 
 void name_checkpoints(Run& run) {
   for (const char* key :
-       {"checkpoint.ckpt_path", "detector.path", "detector.views", "segmenter.path"}) {
+       {"checkpoint.ckpt_path", "detector.path", "detector.views", "segmenter.path", "models"}) {
     if (Node* value = run.config.find(key)) name_one(*value, key, run);
   }
 }

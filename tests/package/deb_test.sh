@@ -37,3 +37,6 @@ grep -q '^dice: ' said.txt || fail "no score: $(<said.txt)"
 user cytra export_model checkpoint.ckpt_path=trained/checkpoints/last.ckpt format=onnx output=model.onnx
 user cytra-predict checkpoint.ckpt_path=model.onnx data.path=samples/test.csv paths.output_dir=light
 [[ -n $(ls light/*_raw*.tif) ]] || fail 'cytra-predict wrote no mask'
+user cytra-predict checkpoint.ckpt_path=nuclei data.path=samples/test.csv paths.output_dir=at_hand
+user cytra predict checkpoint.ckpt_path=nuclei data.path=samples/test.csv paths.output_dir=at_hand_torch
+[[ -n $(ls at_hand/*_raw*.tif) && -n $(ls at_hand_torch/*_raw*.tif) ]] || fail 'a model at hand wrote no labels'

@@ -80,6 +80,7 @@ for engine in openvino eager; do
     fail "no mask by $engine: $(<"$engine.txt")"
   fi
 done
+user cytra predict checkpoint.ckpt_path=nuclei data.path=samples/test.csv paths.output_dir=at_hand 2>at_hand.log || fail "a model at hand: $(<at_hand.log)"
 # Where torch lies elsewhere on Python's path.
 rm "$site/torch"
 echo "${torch%/*}" >"$site/elsewhere.pth"

@@ -139,7 +139,7 @@ TEST_F(Guides, EveryCommandLineIsAConfiguration) {
         "performance.enable_cudnn_benchmark=True performance.enable_tf32=True "
         "performance.matmul_precision=high performance.channels_last=True"}) {
     const Outcome outcome =
-        run("predict", std::string("checkpoint.ckpt_path=c data.path=d --check ") + line);
+        run("predict", std::string("checkpoint.ckpt_path=c.ckpt data.path=d --check ") + line);
     EXPECT_EQ(outcome.code, 0) << line << "\n" << outcome.err;
   }
 }
@@ -157,7 +157,7 @@ TEST_F(Guides, TheConfigurationHoldsWhatItSays) {
   EXPECT_FALSE(config.has("model.inference_args"));
   EXPECT_FALSE(config.has("performance.channels_last"));
   const config::Node predict =
-      compose("predict", {"checkpoint.ckpt_path=c", "data.path=d", "trainer=gpu_optimized"});
+      compose("predict", {"checkpoint.ckpt_path=c.ckpt", "data.path=d", "trainer=gpu_optimized"});
   EXPECT_EQ(predict.get<std::string>("trainer.precision"), "bf16-mixed");
   EXPECT_TRUE(predict.get<bool>("performance.enable_tf32"));
 }
