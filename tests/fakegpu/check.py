@@ -35,7 +35,9 @@ SWEEPS = {
         "fundus/vessels": None,  # needs retinas
         # cuDNN's older interface refuses maps of one voxel with channels last, which have two layouts at once
         "detection/cells": "patch_shape=[64,64]",
-        "im2im/segmentation_3d": "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]",
+        "models/nuclei_boxes": "patch_shape=[64,64]",
+        "models/blood_cells": None,  # needs boxes of three classes; the network is that of detection/cells
+        **dict.fromkeys(("im2im/segmentation_3d", "models/hippocampus"), "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]"),
     }),
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
         "fcos": None, "sam": None, "sam_tiny": None, "mae": None, "hiera_mae": None, "image_classifier": None, "multi_head": None, "vit": None,  # of experiments
