@@ -21,7 +21,13 @@ std::vector<fs::path> model_folders() {
   const char* const more = std::getenv("CYTRA_MODELS");
   for (const std::string& folder : split(more == nullptr ? "" : more, ':'))
     if (!folder.empty()) folders.emplace_back(folder);
-  folders.push_back(fs::path(config_folder()).parent_path() / "models");
+  const fs::path program = program_folder();
+  for (const char* relative : {"../share/cytra/models", "../../../models"}) {  // as config_folder()
+    std::error_code ignored;
+    if (!fs::is_directory(program / relative, ignored)) continue;
+    folders.push_back((program / relative).lexically_normal());
+    break;
+  }
   return folders;
 }
 

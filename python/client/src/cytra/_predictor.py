@@ -48,7 +48,8 @@ class Parameters(TypedDict, total=False):
 
 def _path_or_name(checkpoint: str) -> str:
     """A word that names no file is the name of a model at hand."""
-    return os.path.abspath(checkpoint) if os.path.exists(checkpoint) or not checkpoint.isidentifier() else checkpoint
+    is_path = os.path.exists(checkpoint) or not checkpoint or any(letter in "/.\\*?[" for letter in checkpoint)
+    return os.path.abspath(checkpoint) if is_path else checkpoint
 
 
 class _Server:
