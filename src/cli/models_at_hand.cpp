@@ -62,6 +62,14 @@ std::vector<ModelAtHand> models_at_hand() {
   return models;
 }
 
+std::vector<ModelAtHand> models_that_make_images() {
+  std::vector<ModelAtHand> models = models_at_hand();
+  std::erase_if(models, [](const ModelAtHand& model) {
+    return card_of(model.file).get<std::string>("result", "") != "image";
+  });
+  return models;
+}
+
 std::string list_of_models(bool json) {
   std::string text;
   config::Node list = config::Node::make_list();
@@ -75,7 +83,7 @@ std::string list_of_models(bool json) {
     text += fmt::format(
         "{}\n  {}, {}\n", model.name, model.file, format_bytes(static_cast<double>(bytes)));
     const config::Node card = card_of(model.file);
-    for (const char* key : {"task", "images", "score", "license", "source"}) {
+    for (const char* key : {"task", "result", "images", "score", "license", "source"}) {
       const config::Node* const said = card.find(key);
       if (said == nullptr) continue;
       all.set(key, *said);

@@ -13,8 +13,11 @@ struct ModelAtHand {
 /// All, sorted by name; of equal names that of the earlier folder, and NAME.ckpt before NAME.onnx.
 std::vector<ModelAtHand> models_at_hand();
 
-/// What is to be read of them: name, file, size in bytes, and task, images, score, license and
-/// source as the head of each card says them (YAML between lines of ---). `json`: an array.
+/// Returns those of them whose card says that their `result` is an image.
+std::vector<ModelAtHand> models_that_make_images();
+
+/// What is to be read of them: name, file, size in bytes, and task, result, images, score, license
+/// and source as the head of each card says them (YAML between lines of ---). `json`: an array.
 std::string list_of_models(bool json);
 
 }  // namespace cytra::cli

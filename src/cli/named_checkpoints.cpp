@@ -1,10 +1,12 @@
-// Finds the checkpoint that an option names by "best", "last", a run's folder or a model at hand.
+// Finds the checkpoint that an option names by "best", "last", a run's folder, a model at hand or
+// an address.
 #include "cli/named_checkpoints.h"
 
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/fetched_model.h"
 #include "cli/models_at_hand.h"
 #include "cli/newest_training.h"
 
@@ -71,7 +73,9 @@ void name_one(Node& value, const std::string& key, const Run& run) {
                       weights_only->boolean;
   std::error_code ignored;
   const bool is_run = asked == "best" || asked == "last";
-  std::string found = is_run ? "" : model_at_hand(key, asked, fs::exists(asked, ignored));
+  std::string found = is_address(asked) ? fetched_model(key, asked)
+                      : is_run          ? ""
+                                        : model_at_hand(key, asked, fs::exists(asked, ignored));
   if (fs::is_directory(asked, ignored)) {
     found = checkpoint_in(asked, trains && !begins ? "last" : "best");
   } else if (is_run && !trains && !fs::exists(asked, ignored)) {
@@ -89,9 +93,22 @@ void name_one(Node& value, const std::string& key, const Run& run) {
   value = Node::make_string(found);
 }
 
+/// Lets `serve` without a model offer those at hand.
+void serve_what_is_at_hand(Run& run) {
+  for (const char* key : {"checkpoint.ckpt_path", "models"}) {
+    const Node* const given = run.config.find(key);
+    if (given == nullptr || !given->is_null()) return;
+  }
+  Node models = Node::make_map();
+  for (const ModelAtHand& model : models_that_make_images())
+    models.set(model.name, Node::make_string(model.file));
+  if (!models.map.empty()) *run.config.find("models") = std::move(models);
+}
+
 }  // namespace
 
 void name_checkpoints(Run& run) {
+  if (run.program == "serve") serve_what_is_at_hand(run);
   for (const char* key :
        {"checkpoint.ckpt_path", "detector.path", "detector.views", "segmenter.path", "models"}) {
     if (Node* value = run.config.find(key)) name_one(*value, key, run);

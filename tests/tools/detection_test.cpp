@@ -1,4 +1,5 @@
 // `train experiment=detection/cells` and `predict` with what it made.
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -218,6 +219,18 @@ TEST_F(DetectionPrograms, ATrainingNamesWhatTakesItsModel) {
   EXPECT_NE(prompted.err.find("batch_segment IMAGE_OR_FOLDER_OR_CSV --detector"), std::string::npos)
       << prompted.err;
   EXPECT_EQ(prompted.err.find("\npredict: "), std::string::npos) << prompted.err;
+  // Larger images are cut into tiles of a small segmenter's square: what was made so is done.
+  const auto lines_with = [&](const std::string& more) {
+    const Outcome outcome = test::shell(
+        "\"$BIN/batch_segment\" '" + at("samples/images/test_0000_raw.ome.tif") + "' --detector '" +
+        at("run/checkpoints/last.ckpt") + "' --segmenter '" + at("prompted/checkpoints/last.ckpt") +
+        "' trainer.accelerator=cpu 'paths.output_dir=" + at("segmented") + "' " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return std::ranges::count(read_file(at("segmented/segmented.jsonl")), '\n');
+  };
+  const auto lines = lines_with("");
+  EXPECT_EQ(lines_with("--resume segment.tile=64"), lines);
+  EXPECT_GT(lines_with("--resume segment.tile=0"), lines);
 }
 
 /// The same weights, measured over 5 images that three processes can't share evenly.

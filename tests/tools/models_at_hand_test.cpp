@@ -103,6 +103,16 @@ TEST(ModelsAtHand, ADiameterResamplesTheImageAndItsResultBack) {
   EXPECT_NE(unknown.err.find("task.diameter"), std::string::npos) << unknown.err;
 }
 
+TEST(ModelsAtHand, AServerWithoutAModelOffersThoseThatMakeImages) {
+  const test::TmpDir dir;
+  const Outcome outcome = shell("cd '" + dir.path() +
+                                "' && \"$BIN/serve\" --json port=0 until_stdin=true "
+                                "trainer.accelerator=cpu < /dev/null");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\"model\":[\"hippocampus\",\"nuclei\"]"), std::string::npos)
+      << outcome.out;
+}
+
 TEST(ModelsAtHand, NamesAreFoundAndPathsComeFirst) {
   const test::TmpDir dir;
   io::write_png(dir / "a.png", nuclei(20, 64));

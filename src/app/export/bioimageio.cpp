@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/strings.h"
 #include "base/version.h"
 #include "config/registry.h"
@@ -27,7 +28,6 @@
 #include "io/npy.h"
 #include "io/png/write.h"
 #include "io/reader.h"
-#include "io/sha256.h"
 
 namespace cytra::app {
 namespace {
@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 using config::Node;
 
 Node file_node(const std::string& source, const std::string& bytes) {
-  return map_of({{"source", text_node(source)}, {"sha256", text_node(io::sha256(bytes))}});
+  return map_of({{"source", text_node(source)}, {"sha256", text_node(sha256(bytes))}});
 }
 
 /// The sides of its images: `min` + n `step`.
@@ -237,14 +237,14 @@ void write_bioimageio(const std::string& output,
       {{"torchscript",
         map_of(
             {{"source", text_node("weights.pt")},
-             {"sha256", text_node(io::sha256(torchscript))},
+             {"sha256", text_node(sha256(torchscript))},
              {"pytorch_version",
               text_node(fmt::format(
                   "{}.{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, TORCH_VERSION_PATCH))}})}});
   if (!onnx.empty())
     weights.set("onnx",
                 map_of({{"source", text_node("weights.onnx")},
-                        {"sha256", text_node(io::sha256(onnx))},
+                        {"sha256", text_node(sha256(onnx))},
                         {"opset_version", Node::make_integer(17)},
                         {"parent", text_node("torchscript")}}));
   const std::string test_input = npy_of(image), test_output = npy_of(result);

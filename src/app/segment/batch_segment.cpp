@@ -33,12 +33,13 @@ using pipelines::SegmentInput;
 using pipelines::Tally;
 
 struct SegmentRunOptions {
+  static constexpr int64_t kSquare = -1;  // a tile that is the segmenter's square
   pipelines::BatchSegmentOptions batch;
   int64_t sam_batch_size = 0;
   std::string preset = "auto";
   bool object_masks = false, resume = false;
   std::optional<std::string> cache_dir, prometheus, profiler;
-  SegmentRunOptions() { batch.image_batch_size = batch.io_workers = 0; }
+  SegmentRunOptions() { batch.image_batch_size = batch.io_workers = 0, batch.tile = kSquare; }
   void visit(auto& v) {
     v("mode",
       batch.mode,
@@ -64,9 +65,9 @@ struct SegmentRunOptions {
     v("tile",
       batch.tile,
       "side in pixels of the tiles into which larger images are cut for detection and encoding; "
-      "neighbours overlap by a quarter; 0: images as a whole",
-      0,
-      65536);
+      "neighbours overlap by a quarter; 0: images as a whole; AUTO: the square of a trained "
+      "segmenter where that is smaller than 512, else 0",
+      config::Keyword{0, 65536, "AUTO", kSquare});
     v("object_masks", object_masks, "also write a PNG for each object");
     v("cache_gb",
       batch.cache.ram_gb,
@@ -88,8 +89,16 @@ struct SegmentRunOptions {
     v("prometheus", prometheus, "a file of figures for Prometheus, written at the end");
   }
   void check() const {
-    if (batch.tile != 0 && batch.tile < 64)
-      throw ConfigError("tile: {}, expected 0 or at least 64", batch.tile);
+    if (batch.tile > 0 && batch.tile < 64)
+      throw ConfigError("tile: {}, expected AUTO, 0 or at least 64", batch.tile);
+  }
+  /// The side of the tiles for this segmenter.
+  int64_t tile_for(const std::string& segmenter) const {
+    constexpr int64_t kSmall = 512;
+    if (batch.tile != kSquare) return batch.tile;
+    if (!segmenter.ends_with(".ckpt")) return 0;
+    const int64_t side = nn::checkpoint_config(segmenter).get<int64_t>("model.img_size", 0);
+    return side < kSmall ? side : 0;
   }
   /// The options with a value in place of each AUTO.
   pipelines::BatchSegmentOptions of(c10::Device device) const {
@@ -215,14 +224,15 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
     if (!std::filesystem::exists(file, error)) throw ConfigError("{}: {}: no such file", key, file);
     return data::content_stamp(file);
   };
+  const std::string segmenter = stamp("segmenter.path", config.segmenter.path);
   const std::string common =
       fmt::format("{} {} {} {} {} {}",
                   config::text_of(config.detector, {"path", "views"}),
-                  config.segment.batch.tile,
+                  config.segment.tile_for(config.segmenter.path),
                   config::text_of(config.performance, pipelines::kOptionsOfSpeed),
                   config::text_of(config.model),
                   precision,
-                  stamp("segmenter.path", config.segmenter.path));
+                  segmenter);
   std::map<std::string, std::string> settings;
   for (const SegmentInput& input : inputs) {
     std::string& own = settings[input.view];
@@ -310,6 +320,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
   const RunLock lock(folder);
   device::apply(config.performance, device);
   pipelines::BatchSegmentOptions options = config.segment.of(device);
+  options.tile = config.segment.tile_for(config.segmenter.path);
   const auto profile = pipelines::make_profile(config.segment.profiler, device, folder);
   if (profile) options.after_batch = [&profile] { profile->end_step(); };
   log::info("{} images on {}: {}, {} boxes and {} images a batch, {} I/O workers",

@@ -198,6 +198,17 @@ class Inference {
     }
   }
 
+  bool takes_colours() const {
+    try {
+      const Node transforms = part_of(root(), "data.transforms.valid");
+      return std::ranges::any_of(transforms.list, [](const Node& one) {
+        return make<data::Transform>(one)->takes_colours();
+      });
+    } catch (const Error&) {  // the training will say it
+      return false;
+    }
+  }
+
   void take_image(const data::ImageHeaders& facts) {
     const Node* transforms = root().find("data.transforms.valid");
     const bool are_ours = transforms != nullptr && is_own_file(*transforms);
@@ -221,10 +232,7 @@ class Inference {
                 facts.example_planes == 1 ? "" : "s",
                 is_deep ? 3 : 2);
     }
-    if (std::ranges::any_of(transforms->list, [](const Node& one) {
-          return one.get<std::string>("_target_", "") == "Grayscaled";
-        }))
-      return;
+    if (takes_colours()) return;
     const Node channels = part_of(root(), "raw_im_channels");
     if (facts.all_channels.size() > 1 && text_value(root(), "data.on_error") == "fail" &&
         is_first_process()) {

@@ -82,13 +82,13 @@ bool is_worth_half(const at::Tensor& input, const at::Tensor& weight, const Conv
          (options.groups == 1 || (weight.size(1) == 1 && weight.size(0) == options.groups));
 }
 
-/// Whether `compute`, number `pass` of a convolution's, is right for the tensors.
+/// Whether `result`, number `pass` of a convolution's, is right for the tensors.
 bool is_right(int64_t pass,
               const at::Tensor& input,
               const at::Tensor& weight,
               const ConvOptions& options,
               const std::vector<at::Tensor>& tensors,
-              const ConvResult& compute) {
+              const ConvResult& result) {
   if (!at::isReducedFloatingType(input.scalar_type())) return true;
   if (!is_worth_half(input, weight, options)) return false;
   const Backend backend = backend_of(input, weight, options);
@@ -97,15 +97,15 @@ bool is_right(int64_t pass,
   for (const at::IntArrayRef numbers :
        {options.stride, options.padding, options.dilation, options.output_padding})
     key.insert(key.end(), numbers.begin(), numbers.end());
-  return is_right_in_half(tensors, std::move(key), compute);
+  return is_right_in_half(tensors, std::move(key), result);
 }
 
 /// Computes in the given type, or in float32 with a result that is rounded.
-at::Tensor computed(bool as_given, std::vector<at::Tensor> tensors, const ConvResult& compute) {
-  if (as_given) return compute(tensors);
+at::Tensor computed(bool as_given, std::vector<at::Tensor> tensors, const ConvResult& result) {
+  if (as_given) return result.compute(tensors);
   const at::ScalarType type = tensors[0].scalar_type();
   for (at::Tensor& tensor : tensors) tensor = tensor.to(at::kFloat);
-  return compute(tensors).to(type);
+  return result.compute(tensors).to(type);
 }
 
 /// Tensors of one convolution, laid out as torch's call of oneDNN lays them out.
@@ -117,7 +117,7 @@ std::vector<at::Tensor> laid_out(std::vector<at::Tensor> tensors, at::MemoryForm
 
 /// Shape: tensors are input, weight and, with one, bias.
 ConvResult forward_of(const ConvOptions& options) {
-  return [options](const std::vector<at::Tensor>& tensors) {
+  return {[options](const std::vector<at::Tensor>& tensors) {
     const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
     const at::Tensor &x = tensors[0], &w = tensors[1],
                      b = tensors.size() > 2 ? tensors[2] : at::Tensor();
@@ -127,7 +127,7 @@ ConvResult forward_of(const ConvOptions& options) {
     const at::MemoryFormat format = format_of(x, w);
     return at::mkldnn_convolution(
         x.contiguous(format), w.contiguous(format), b, padding, stride, dilation, groups);
-  };
+  }};
 }
 
 std::vector<at::Tensor> forward_tensors(const at::Tensor& input,
@@ -198,8 +198,8 @@ at::Tensor convolution(const at::Tensor& input,
                        const ConvOptions& options) {
   if (uses_winograd(input, weight, options)) return winograd(input, weight, bias, options);
   const auto tensors = forward_tensors(input, weight, bias);
-  const ConvResult compute = forward_of(options);
-  return computed(is_right(0, input, weight, options, tensors, compute), tensors, compute);
+  const ConvResult result = forward_of(options);
+  return computed(is_right(0, input, weight, options, tensors, result), tensors, result);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& grad,
@@ -211,12 +211,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Te
     return backward_as_given(grad, input, weight, options, needs);
   const auto tensors = laid_out({grad, input, weight}, format_of(input, weight));
   const auto gradient = [&](int64_t pass) {
-    const ConvResult compute = [&options, pass](const std::vector<at::Tensor>& given) {
-      const auto [of_input, of_weight, of_bias] =
-          backward_as_given(given[0], given[1], given[2], options, {pass == 1, pass == 2, false});
-      return pass == 1 ? of_input : of_weight;
-    };
-    return computed(is_right(pass, input, weight, options, tensors, compute), tensors, compute);
+    const bool of_weight = pass == 2;
+    const ConvResult result{
+        [&options, of_weight](const std::vector<at::Tensor>& given) {
+          const auto all = backward_as_given(
+              given[0], given[1], given[2], options, {!of_weight, of_weight, false});
+          return of_weight ? std::get<1>(all) : std::get<0>(all);
+        },
+        /*of_images=*/2,
+        /*is_sum=*/of_weight,
+        /*unread=*/of_weight ? std::size_t{2} : std::size_t{1}};
+    return computed(is_right(pass, input, weight, options, tensors, result), tensors, result);
   };
   return {needs[0] ? gradient(1) : at::Tensor(),
           needs[1] ? gradient(2) : at::Tensor(),

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/sha256.h"
 #include "data/sample/image_tensor.h"
 #include "inference/engines/entry.h"
 #include "inference/engines/openvino.h"
@@ -21,7 +22,6 @@
 #include "inference/predictor/predictor.h"
 #include "inference/predictor/windowed_model.h"
 #include "io/npy.h"
-#include "io/sha256.h"
 #include "nn/weights.h"
 #include "tests/support/golden.h"
 #include "tests/support/message_of.h"
@@ -315,7 +315,7 @@ TEST_F(Package, WhatIsNotKnownIsNamedWithItsPlace) {
 
 TEST_F(Package, ChecksumsOfItsFilesAreVerified) {
   copy("masks");
-  const std::string sum = io::sha256(read_file(path_ + "/weights.pt"));
+  const std::string sum = sha256(read_file(path_ + "/weights.pt"));
   change("source: weights.pt", "source: weights.pt\n    sha256: " + sum);
   EXPECT_NO_THROW(load());
   std::ofstream(path_ + "/weights.pt", std::ios::app) << "more";

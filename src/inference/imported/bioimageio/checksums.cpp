@@ -1,26 +1,12 @@
 // Part of inference/imported/bioimageio/package.h: the checksums of the package's files.
 #include <fmt/format.h>
 
+#include "base/sha256.h"
 #include "base/strings.h"
 #include "inference/imported/bioimageio/package.h"
-#include "io/input_file.h"
-#include "io/sha256.h"
 
 namespace cytra::inference {
-namespace {
-
 using config::Node;
-
-std::string sha256_of_file(const std::string& path) {
-  io::InputFile file(path);
-  file.map();
-  return file.read_mapped([&](const unsigned char* first) {
-    return io::sha256(
-        {reinterpret_cast<const char*>(first), static_cast<std::size_t>(file.bytes())});
-  });
-}
-
-}  // namespace
 
 /// Checks all files of the package whose `sha256` is beside their `source`.
 void Package::expect_checksums(const Node& node) const {

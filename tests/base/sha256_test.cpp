@@ -1,8 +1,8 @@
-#include "io/sha256.h"
+#include "base/sha256.h"
 
 #include <gtest/gtest.h>
 
-namespace cytra::io {
+namespace cytra {
 namespace {
 
 /// Values of Python's hashlib, at the sizes where the padding takes another block.
@@ -22,4 +22,4 @@ TEST(Sha256, EqualsHashlib) {
 }
 
 }  // namespace
-}  // namespace cytra::io
+}  // namespace cytra

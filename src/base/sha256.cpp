@@ -1,12 +1,16 @@
-#include "io/sha256.h"
+#include "base/sha256.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace cytra::io {
+#include "base/error.h"
+
+namespace cytra {
 namespace {
 
 /// The fractional parts of the cube roots of the first 64 primes.
@@ -48,28 +52,49 @@ void add_block(State& state, const unsigned char* block) {
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += added[i];
 }
 
-}  // namespace
+constexpr std::size_t kBlock = 64;
 
-std::string sha256(std::string_view bytes) {
-  State state{0x6a09e667,
-              0xbb67ae85,
-              0x3c6ef372,
-              0xa54ff53a,
-              0x510e527f,
-              0x9b05688c,
-              0x1f83d9ab,
-              0x5be0cd19};
-  const std::size_t whole = bytes.size() / 64 * 64;
-  for (std::size_t at = 0; at < whole; at += 64)
-    add_block(state, reinterpret_cast<const unsigned char*>(bytes.data()) + at);
-  std::string end(bytes.substr(whole));  // with a 1, zeros and the number of bits
+/// Adds the whole blocks of `bytes`; returns what is left.
+std::string_view add_blocks(State& state, std::string_view bytes) {
+  for (; bytes.size() >= kBlock; bytes.remove_prefix(kBlock))
+    add_block(state, reinterpret_cast<const unsigned char*>(bytes.data()));
+  return bytes;
+}
+
+constexpr State kBegin{
+    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+
+/// The checksum once the last bytes, fewer than a block of `count`, are added.
+std::string finished(State state, std::string_view last, uint64_t count) {
+  std::string end(last);  // with a 1, zeros and the number of bits
   end += '\x80';
-  end.append((120 - end.size() % 64) % 64, '\0');
-  for (int shift = 56; shift >= 0; shift -= 8)
-    end += static_cast<char>(static_cast<uint64_t>(bytes.size()) * 8 >> shift & 0xff);
-  for (std::size_t at = 0; at < end.size(); at += 64)
-    add_block(state, reinterpret_cast<const unsigned char*>(end.data()) + at);
+  end.append((120 - end.size() % kBlock) % kBlock, '\0');
+  for (int shift = 56; shift >= 0; shift -= 8) end += static_cast<char>(count * 8 >> shift & 0xff);
+  add_blocks(state, end);
   return fmt::format("{:08x}", fmt::join(state, ""));
 }
 
-}  // namespace cytra::io
+}  // namespace
+
+std::string sha256(std::string_view bytes) {
+  State state = kBegin;
+  const std::string_view last = add_blocks(state, bytes);
+  return finished(state, last, bytes.size());
+}
+
+std::string sha256_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  State state = kBegin;
+  std::string part(std::size_t{1} << 20, '\0');
+  for (uint64_t count = 0;;) {
+    file.read(part.data(), static_cast<std::streamsize>(part.size()));
+    const auto read = static_cast<std::size_t>(file.gcount());
+    count += read;
+    const std::string_view last = add_blocks(state, std::string_view(part).substr(0, read));
+    if (read == part.size()) continue;
+    if (!file.eof()) throw_errno("read", path, errno);
+    return finished(state, last, count);
+  }
+}
+
+}  // namespace cytra
