@@ -65,9 +65,9 @@ class Head {
   virtual ~Head() = default;
   const std::string& y_key() const { return y_key_; }
   const std::optional<std::string>& mask_key() const { return mask_key_; }
+  const inference::Decoder& decoder() const { return *decoder_; }
 
-  /// Sets the number of dimensions and channels of the model's output. Throws: ConfigError where
-  /// it needs others.
+  /// Sets dimensions and channels of the model's output. Throws: ConfigError where others are due.
   virtual void fit(int64_t /*spatial_dims*/, int64_t /*channels*/) {}
   /// Makes and checks the sample's target, in a loader's thread. Throws: DataError naming its
   /// file.

@@ -84,6 +84,7 @@ ImageTask::ImageTask(const ImageTaskOptions& options, std::vector<WeightedHead> 
     for (const WeightedHead& other : heads_) expect_own_target(one, other);
   for (const WeightedHead& one : heads_) {
     outputs_.push_back(output_of(one.name, model_->output_names()));
+    if (!one.head->decoder().grid().empty()) windows_.unit = model_->divisor();
     const config::Node channels = inference::head_channels(options.model, one.name);
     one.head->fit(
         model_->spatial_dims(),

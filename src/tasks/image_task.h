@@ -63,7 +63,7 @@ class ImageTask : public training::Task {
   std::map<std::string, at::Tensor> shown(const data::Batch& batch,
                                           const std::vector<at::Tensor>& outputs) const;
   const std::string x_key_;
-  const inference::SlidingWindowOptions windows_;
+  inference::SlidingWindowOptions windows_;
   std::shared_ptr<nn::Model> model_;
   const std::vector<WeightedHead> heads_;
   std::vector<std::size_t> outputs_;  // of the model's, by head

@@ -44,6 +44,9 @@ class Decoder {
   at::Tensor decode(const at::Tensor& logits,
                     const std::string& form,
                     double threshold = 0.5) const;
+  /// The voxels of the image for one of the network's values, per dimension, where it is a network
+  /// on a grid (SlidingWindowOptions::unit); empty: none.
+  virtual std::vector<int64_t> grid() const { return {}; }
   /// Whether a test-time augmentation may turn its values back with the image; flows it may not.
   virtual bool turns_with_image() const { return true; }
   /// How metrics compare its results with targets: as objects where the results are labels, else

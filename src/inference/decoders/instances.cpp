@@ -30,6 +30,7 @@ class InstanceDecoder final : public Decoder {
       step_ = std::make_shared<Step<Flows>>(Flows{options.flows});
       step_->name = "FlowsToLabels";
     } else {
+      grid_ = options.stars.grid;
       step_ = std::make_shared<Step<Stars>>(Stars{options.stars});
       step_->name = "StarsToLabels";
     }
@@ -37,6 +38,7 @@ class InstanceDecoder final : public Decoder {
   std::vector<std::string> forms() const override { return {"labels", "raw"}; }
   bool is_labels(const std::string& form) const override { return form == "labels"; }
   ops::Finish finish(const std::string&, double) const override { return {}; }
+  std::vector<int64_t> grid() const override { return grid_; }
   bool turns_with_image() const override { return false; }
   std::vector<std::shared_ptr<Postprocess>> steps(const std::string& form) const override {
     if (form != "labels") return {};
@@ -45,6 +47,7 @@ class InstanceDecoder final : public Decoder {
 
  private:
   std::shared_ptr<Postprocess> step_;
+  std::vector<int64_t> grid_;
 };
 CYTRA_REGISTER(Decoder, InstanceDecoder, "InstanceDecoder");
 

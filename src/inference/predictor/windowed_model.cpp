@@ -242,6 +242,8 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
               model.divisor,
               &finish,
               model.in_channels};
+  if (const std::vector<int64_t> grid = decoder->grid(); !grid.empty())
+    planner_.options.unit = model.fixed_window.empty() ? model.divisor : grid;
   expect_device("sw_device", planner_.options.sw_device, device);
   expect_device("device", planner_.options.device, device);
 }

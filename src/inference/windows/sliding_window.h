@@ -29,6 +29,9 @@ struct SlidingWindowOptions {
   bool progress = false;
   Tensor roi_weight_map;  // C++ only: weights of a window, >= 0, in place of `mode`; shape: roi
   bool channels_last = false;  // C++ only: layout of the windows
+  /// C++ only, of a network on a grid (Decoder::grid()): windows begin at multiples of it, one
+  /// number per dimension, and images are filled up to multiples behind their end, as StarDist's.
+  std::vector<int64_t> unit;
   void visit(auto& v) {
     std::vector<std::optional<int64_t>> sides(roi_size.begin(), roi_size.end());
     v("roi_size",

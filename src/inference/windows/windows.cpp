@@ -92,7 +92,10 @@ Factors make_factors(const Sizes& roi, const std::string& mode, const std::vecto
 /// The source of a voxel in the padded image; -1: none.
 int64_t source_of(int64_t place, int64_t size, const std::string& padding_mode) {
   if (place >= 0 && place < size) return place;
-  if (padding_mode == "reflect") return place < 0 ? -place : 2 * (size - 1) - place;
+  if (padding_mode == "reflect") {  // and back again, where it is longer than the image
+    place = std::abs(place) % std::max<int64_t>(2 * size - 2, 1);
+    return std::min(place, 2 * (size - 1) - place);
+  }
   if (padding_mode == "replicate") return place < 0 ? 0 : size - 1;
   if (padding_mode == "circular") return place < 0 ? place + size : place - size;
   return -1;
@@ -228,6 +231,8 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
   if (options.spatial_dim) layout.roi.insert(layout.roi.begin() + layout.slice_dim, 1);
   const std::vector<double> overlap =
       per_dimension(options.overlap, dims, "overlap", layout.slice_dim, 0.);
+  const Sizes units = per_dimension(
+      options.unit.empty() ? Sizes{1} : options.unit, dims, "unit", layout.slice_dim, int64_t{1});
   layout.size = layout.padded = size;
   layout.before.assign(dims, 0);
   for (std::size_t d = 0; d < dims; ++d) {
@@ -237,10 +242,14 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
                       fmt::join(size, ","));
     }
     if (roi <= 0) roi = size[d];
-    layout.padded[d] = std::max(size[d], roi);
+    const int64_t unit = units[d];
+    const auto in_units = [unit](int64_t side) { return (side + unit - 1) / unit; };
+    roi = in_units(roi) * unit;
+    layout.padded[d] = std::max(in_units(size[d]) * unit, roi);
     const int64_t missing = layout.padded[d] - size[d];
-    layout.before[d] = missing / 2;
-    const int64_t most = options.padding_mode == "reflect"    ? size[d] - 1
+    layout.before[d] = options.unit.empty() ? missing / 2 : 0;
+    const int64_t most = !options.unit.empty()                ? missing
+                         : options.padding_mode == "reflect"  ? size[d] - 1
                          : options.padding_mode == "circular" ? size[d]
                                                               : missing;
     if (missing - missing / 2 > most) {
@@ -252,7 +261,9 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
           size[d],
           missing - missing / 2);
     }
-    layout.starts.push_back(window_starts(layout.padded[d], roi, overlap[d], options.spacing));
+    layout.starts.push_back(
+        window_starts(layout.padded[d] / unit, roi / unit, overlap[d], options.spacing));
+    for (int64_t& start : layout.starts.back()) start *= unit;
   }
   double windows = 1;
   for (const Sizes& line : layout.starts) windows *= static_cast<double>(line.size());

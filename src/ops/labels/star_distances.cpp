@@ -1,4 +1,5 @@
 // Part of ops/labels/star_labels.h: rays, distances along them, and the depth in the object.
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -109,20 +110,26 @@ Rays make_rays(int64_t count, int64_t dims, const std::vector<double>& anisotrop
   return rays;
 }
 
-at::Tensor star_distances(const at::Tensor& labels, const Rays& rays) {
+at::Tensor star_distances(const at::Tensor& labels,
+                          const Rays& rays,
+                          const std::vector<int64_t>& grid) {
   const at::Tensor volume = as_volume(labels, at::kInt);
   const std::array<int64_t, 3> size{volume.size(0), volume.size(1), volume.size(2)};
   const auto count = static_cast<int64_t>(rays.directions.size());
-  at::Tensor distances = at::zeros({count, size[0], size[1], size[2]}, at::kFloat);
+  std::array<int64_t, 3> step{1, 1, 1}, places{};
+  std::ranges::copy_backward(grid, step.end());
+  for (std::size_t d = 0; d < 3; ++d) places[d] = (size[d] + step[d] - 1) / step[d];
+  at::Tensor distances = at::zeros({count, places[0], places[1], places[2]}, at::kFloat);
   const int32_t* const values = volume.const_data_ptr<int32_t>();
   float* const out = distances.mutable_data_ptr<float>();
   for (int64_t k = 0; k < count; ++k) {
     const std::array<float, 3>& ray = rays.directions[static_cast<std::size_t>(k)];
-    float* to = out + k * volume.numel();
-    for (int64_t z = 0, v = 0; z < size[0]; ++z) {
-      for (int64_t y = 0; y < size[1]; ++y) {
-        for (int64_t x = 0; x < size[2]; ++x, ++v) {
-          if (values[v] != 0) to[v] = reach(values, size, {z, y, x}, ray, labels.dim() == 2);
+    float* to = out + k * distances[0].numel();
+    for (int64_t z = 0; z < size[0]; z += step[0]) {
+      for (int64_t y = 0; y < size[1]; y += step[1]) {
+        for (int64_t x = 0; x < size[2]; x += step[2], ++to) {
+          if (values[(z * size[1] + y) * size[2] + x] != 0)
+            *to = reach(values, size, {z, y, x}, ray, labels.dim() == 2);
         }
       }
     }

@@ -1,9 +1,12 @@
-// StarsToLabels: star-convex shapes by descending probability, painted where they are new.
+// StarsToLabels: star-convex shapes by descending probability, painted where they are new. Source:
+// stardist.nms, stardist/lib/stardist2d.cpp, stardist3d_impl.cpp.
 #include "ops/labels/star_labels.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
+#include <unordered_map>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -19,6 +22,29 @@ struct Span {
   int64_t begin, end;
 };
 
+/// What lies between y and y + 1, at its middle.
+struct Row {
+  double y, from, to;
+};
+
+struct Shape {
+  std::vector<Span> spans;
+  /// In 2D the polygon with corners in whole numbers, of which StarDist counts overlaps.
+  std::vector<Row> rows;
+  double size = 0;  // that overlaps are shares of: area or volume, also beyond the image
+};
+
+/// The area that two polygons share.
+double shared_area(const std::vector<Row>& a, const std::vector<Row>& b) {
+  double area = 0;
+  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
+    if (i->y == j->y) area += std::max(0.0, std::min(i->to, j->to) - std::max(i->from, j->from));
+    const bool ends_first = i->y != j->y ? i->y < j->y : i->to < j->to;
+    ++(ends_first ? i : j);
+  }
+  return area;
+}
+
 struct Corner {
   double z, y, x;
 };
@@ -30,7 +56,7 @@ class Canvas {
   Canvas(const std::array<int64_t, 3>& size, const Rays& rays) : size_(size), rays_(rays) {}
 
   /// The shape's voxels: those whose centres are inside.
-  std::vector<Span> draw(int64_t voxel, const float* distances, int64_t stride) const {
+  Shape draw(int64_t voxel, const float* distances, int64_t stride) const {
     const Corner centre{static_cast<double>(voxel / (size_[1] * size_[2])),
                         static_cast<double>(voxel / size_[2] % size_[1]),
                         static_cast<double>(voxel % size_[2])};
@@ -41,16 +67,22 @@ class Canvas {
       corners.push_back({centre.z + length * z, centre.y + length * y, centre.x + length * x});
     }
     std::vector<Crossing> crossings;
+    Shape shape;
     if (rays_.faces.empty()) {
       for (std::size_t k = 0; k < corners.size(); ++k)
         cross_edge(corners[k], corners[(k + 1) % corners.size()], crossings);
+      shape.rows = rows_of(corners);
+      for (const Row& row : shape.rows) shape.size += row.to - row.from;
     }
-    for (const auto& [a, b, c] : rays_.faces)
-      cross_face(corners[static_cast<std::size_t>(a)],
-                 corners[static_cast<std::size_t>(b)],
-                 corners[static_cast<std::size_t>(c)],
-                 crossings);
-    return spans_between(crossings);
+    for (const auto& face : rays_.faces) {
+      const auto& [a, b, c] = std::array{&corners[static_cast<std::size_t>(face[0])],
+                                         &corners[static_cast<std::size_t>(face[1])],
+                                         &corners[static_cast<std::size_t>(face[2])]};
+      cross_face(*a, *b, *c, crossings);
+      shape.size += volume(centre, *a, *b, *c);
+    }
+    shape.spans = spans_between(crossings);
+    return shape;
   }
 
  private:
@@ -64,6 +96,31 @@ class Canvas {
     }
   };
 
+  static std::vector<Row> rows_of(std::vector<Corner> corners) {
+    for (Corner& corner : corners) {
+      corner.y = std::trunc(static_cast<float>(corner.y));
+      corner.x = std::trunc(static_cast<float>(corner.x));
+    }
+    std::vector<std::pair<double, double>> crossings;  // y, x
+    for (std::size_t k = 0; k < corners.size(); ++k) {
+      const Corner &a = corners[k], &b = corners[(k + 1) % corners.size()];
+      for (double y = std::min(a.y, b.y); y < std::max(a.y, b.y); ++y)
+        crossings.emplace_back(y, a.x + (y + 0.5 - a.y) / (b.y - a.y) * (b.x - a.x));
+    }
+    std::sort(crossings.begin(), crossings.end());
+    std::vector<Row> rows;  // every row is crossed an even number of times
+    for (std::size_t i = 0; i + 1 < crossings.size(); i += 2)
+      rows.push_back({crossings[i].first, crossings[i].second, crossings[i + 1].second});
+    return rows;
+  }
+  /// The volume of a tetrahedron.
+  static double volume(const Corner& o, const Corner& a, const Corner& b, const Corner& c) {
+    const auto from_o = [&o](const Corner& p) { return Corner{p.z - o.z, p.y - o.y, p.x - o.x}; };
+    const Corner u = from_o(a), v = from_o(b), w = from_o(c);
+    return std::abs(u.z * (v.y * w.x - v.x * w.y) - u.y * (v.z * w.x - v.x * w.z) +
+                    u.x * (v.z * w.y - v.y * w.z)) /
+           6;
+  }
   /// Whole numbers n of [0, size) with low <= n + beside < high.
   static std::pair<int64_t, int64_t> within(double low, double high, double beside, int64_t size) {
     const auto bounded = [&](double value) {
@@ -125,36 +182,58 @@ class Canvas {
 /// The objects painted so far.
 class Painting {
  public:
-  explicit Painting(at::Tensor& labels) : data_(labels.mutable_data_ptr<int32_t>()) {}
+  explicit Painting(at::Tensor& labels)
+      : data_(labels.mutable_data_ptr<int32_t>()), count_(labels.numel()) {}
+  void finish() {
+    std::transform(data_, data_ + count_, data_, [](int32_t label) { return std::abs(label); });
+  }
 
   /// Adds a shape unless it overlaps an earlier one by more than `threshold` of the smaller of
-  /// both.
-  void add(const std::vector<Span>& spans, double threshold) {
-    int64_t size = 0;
+  /// both, also where others cover that one.
+  void add(const Shape& shape, double threshold) {
     overlaps_.clear();
-    for (const auto& [begin, end] : spans) {
-      size += end - begin;
-      for (int64_t v = begin; v < end; ++v) {
-        if (data_[v] != 0) ++overlaps_[data_[v]];
+    for (const auto& [begin, end] : shape.spans) {
+      for (int64_t v = begin; v < end;) {
+        const int32_t top = data_[v];
+        const int64_t from = v++;
+        if (top < 0) {
+          const auto [hidden, last] = hidden_.equal_range(from);
+          for (auto one = hidden; one != last; ++one)
+            if (overlaps(one->second, 1, shape, threshold)) return;
+        }
+        while (top > 0 && v < end && data_[v] == top) ++v;
+        if (top != 0 && overlaps(std::abs(top), v - from, shape, threshold)) return;
       }
     }
-    for (const auto& [label, overlap] : overlaps_) {
-      const int64_t smaller = std::min(size, sizes_[static_cast<std::size_t>(label) - 1]);
-      if (static_cast<double>(overlap) > threshold * static_cast<double>(smaller)) return;
-    }
-    if (size == 0) return;
-    sizes_.push_back(size);
-    for (const auto& [begin, end] : spans) {
+    if (shape.spans.empty()) return;
+    shapes_.push_back({{}, shape.rows, shape.size});
+    const auto label = static_cast<int32_t>(shapes_.size());
+    for (const auto& [begin, end] : shape.spans) {
       for (int64_t v = begin; v < end; ++v) {
-        if (data_[v] == 0) data_[v] = static_cast<int32_t>(sizes_.size());
+        if (data_[v] != 0) hidden_.emplace(v, label);
+        data_[v] = data_[v] == 0 ? label : -std::abs(data_[v]);
       }
     }
   }
 
  private:
-  int32_t* data_;
-  std::vector<int64_t> sizes_;           // by label - 1, with what is under others
-  std::map<int32_t, int64_t> overlaps_;  // of the one that is asked for, by label
+  /// Whether a shape shares too much with an earlier one, where it has `voxels` more of its voxels.
+  bool overlaps(int32_t label, int64_t voxels, const Shape& shape, double threshold) {
+    const Shape& earlier = shapes_[static_cast<std::size_t>(label) - 1];
+    const auto [overlap, is_new] = overlaps_.emplace(label, 0);
+    if (shape.rows.empty()) {
+      overlap->second += static_cast<double>(voxels);
+    } else if (is_new) {
+      overlap->second = shared_area(shape.rows, earlier.rows);
+    }
+    return overlap->second > threshold * std::min(shape.size, earlier.size);
+  }
+
+  int32_t* data_;  // negative: more shapes are there, in hidden_
+  int64_t count_;
+  std::vector<Shape> shapes_;                         // by label - 1, without spans
+  std::unordered_multimap<int64_t, int32_t> hidden_;  // labels by voxel
+  std::map<int32_t, double> overlaps_;                // of the one that is asked for, by label
 };
 
 /// One number for each of `count`; `given` may hold one for all. Throws: DataError.
@@ -166,8 +245,7 @@ std::vector<int64_t> numbers_for(std::vector<int64_t> given, std::size_t count, 
 
 /// Where voxels may be centres along one axis.
 struct CentreAxis {
-  int64_t size, step, first, end;  // first, end: in steps
-  bool holds(int64_t at) const { return at % step == 0 && at / step >= first && at / step < end; }
+  int64_t first, end, step;
 };
 
 /// Voxels that may be centres, the most probable first; of equal ones the first.
@@ -177,13 +255,17 @@ std::vector<int64_t> candidates_of(const at::Tensor& scores,
   const auto border = numbers_for(options.border, 2 * dims, "border");
   const auto grid =
       numbers_for(options.grid.empty() ? std::vector<int64_t>{1} : options.grid, dims, "grid");
-  std::array<CentreAxis, 3> axes{{{1, 1, 0, 1}, {}, {}}};
+  const auto units = numbers_for(
+      options.divisor.empty() ? std::vector<int64_t>{1} : options.divisor, dims, "divisor");
+  std::array<CentreAxis, 3> axes{{{0, 1, 1}, {}, {}}};
   for (std::size_t d = 0; d < dims; ++d) {
     const std::size_t axis = 3 - dims + d;
     const int64_t size = scores.size(static_cast<int64_t>(axis));
-    const int64_t count = (size + grid[d] - 1) / grid[d];
-    axes[axis] = {size, grid[d], border[2 * d], count - border[2 * d + 1]};
-    if (size == 1) axes[axis] = {1, 1, 0, 1};
+    const int64_t filled = (size + units[d] - 1) / units[d] * units[d];
+    const int64_t count = (filled + grid[d] - 1) / grid[d];
+    axes[axis] = {border[2 * d] * grid[d], (count - border[2 * d + 1]) * grid[d], grid[d]};
+    axes[axis].end = std::min(axes[axis].end, size);
+    if (size == 1) axes[axis] = {0, 1, 1};
   }
   std::vector<int64_t> found;
   const float* const data = scores.const_data_ptr<float>();
@@ -191,12 +273,12 @@ std::vector<int64_t> candidates_of(const at::Tensor& scores,
     const double score = data[voxel];
     return options.from_logits ? 1 / (1 + std::exp(-score)) : score;
   };
-  for (int64_t z = 0, v = 0; z < axes[0].size; ++z) {
-    for (int64_t y = 0; y < axes[1].size; ++y) {
-      for (int64_t x = 0; x < axes[2].size; ++x, ++v) {
-        if (probability(v) > options.prob_thresh && axes[0].holds(z) && axes[1].holds(y) &&
-            axes[2].holds(x))
-          found.push_back(v);
+  const int64_t height = scores.size(1), width = scores.size(2);
+  for (int64_t z = axes[0].first; z < axes[0].end; z += axes[0].step) {
+    for (int64_t y = axes[1].first; y < axes[1].end; y += axes[1].step) {
+      for (int64_t x = axes[2].first; x < axes[2].end; x += axes[2].step) {
+        const int64_t voxel = (z * height + y) * width + x;
+        if (probability(voxel) > options.prob_thresh) found.push_back(voxel);
       }
     }
   }
@@ -226,15 +308,16 @@ at::Tensor StarsToLabels::operator()(const at::Tensor& output) const {
   Painting painting(labels);
   constexpr std::size_t kAtOnce = 4096;  // drawn by all threads, then painted in order
   for (std::size_t from = 0; from < candidates.size(); from += kAtOnce) {
-    std::vector<std::vector<Span>> shapes(std::min(kAtOnce, candidates.size() - from));
+    std::vector<Shape> shapes(std::min(kAtOnce, candidates.size() - from));
     at::parallel_for(0, static_cast<int64_t>(shapes.size()), 32, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t voxel = candidates[from + static_cast<std::size_t>(i)];
         shapes[static_cast<std::size_t>(i)] = canvas.draw(voxel, distances + voxel, labels.numel());
       }
     });
-    for (const std::vector<Span>& shape : shapes) painting.add(shape, nms_thresh);
+    for (const Shape& shape : shapes) painting.add(shape, nms_thresh);
   }
+  painting.finish();
   return labels;
 }
 

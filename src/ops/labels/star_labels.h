@@ -21,9 +21,11 @@ struct Rays {
 Rays make_rays(int64_t count, int64_t dims, const std::vector<double>& anisotropy = {});
 
 /// Distances, in voxels, from each voxel to where its object ends along each ray; 0 in the
-/// background. Shape: labels ([Z,]Y,X) -> (rays,[Z,]Y,X) float32. Source:
-/// stardist.geometry.star_dist.
-at::Tensor star_distances(const at::Tensor& labels, const Rays& rays);
+/// background. Shape: labels ([Z,]Y,X) -> (rays,[Z,]Y,X) float32, or with a `grid` of every n-th
+/// voxel along each dimension alone. Source: stardist.geometry.star_dist.
+at::Tensor star_distances(const at::Tensor& labels,
+                          const Rays& rays,
+                          const std::vector<int64_t>& grid = {});
 
 /// Each voxel's distance to what is not its object, over the object's largest; 0 in the background.
 /// Shape: labels ([Z,]Y,X) -> the same in float32. Source: stardist.utils.edt_prob.
@@ -31,10 +33,10 @@ at::Tensor edt_probability(const at::Tensor& labels, const std::vector<double>& 
 
 /// Labels of a network's stars: starting with the most probable, each voxel that no object covers
 /// yet makes an object. Arguments and defaults are those of StarDist's predict_instances();
-/// overlaps are counted in painted voxels. It needs the whole image.
+/// overlaps are its areas, and volumes in voxels. It needs the whole image.
 struct StarsToLabels {
   double prob_thresh = 0.5, nms_thresh = 0.4;
-  std::vector<int64_t> border{2}, grid;
+  std::vector<int64_t> border{2}, grid, divisor;
   std::vector<double> anisotropy;
   bool from_logits = true;
   void visit(auto& v) {
@@ -66,11 +68,17 @@ struct StarsToLabels {
       "only every n-th voxel along Z, Y, X may be a centre, and border counts these; null: all",
       1,
       64);
+    v("divisor",
+      divisor,
+      "border counts from the ends of an image that is filled up to multiples of these, as "
+      "StarDist's; null: from its own",
+      1,
+      65536);
     v("from_logits", from_logits, "whether the first channel is the probability's logit");
   }
   /// Shape: (1+rays,[Z,]Y,X): the probability (or its logit), distances -> int32 ([Z,]Y,X),
   /// numbered from the most probable on. Throws: DataError for fewer than 3 rays, in 3D 4, and for
-  /// other counts of numbers in border or grid.
+  /// other counts of numbers in border, grid or divisor.
   at::Tensor operator()(const at::Tensor& output) const;
 };
 

@@ -65,7 +65,7 @@ class InstanceHead final : public Head {
   };
   explicit InstanceHead(const Options& options)
       : Head(options, {Input::objects}, 1),
-        targets_{options.method, 2, {}, options.anisotropy, options.ignore_index},
+        targets_{options.method, 2, {}, options.anisotropy, options.ignore_index, decoder_->grid()},
         steps_(decoder_->steps("labels")) {}
 
   void fit(int64_t spatial_dims, int64_t channels) override {
@@ -81,6 +81,12 @@ class InstanceHead final : public Head {
                                           spatial_dims == 2 ? 33 : 97));
     }
     targets_.spatial_dims = spatial_dims;
+    const auto dims = static_cast<std::size_t>(spatial_dims);
+    if (targets_.grid.size() == 1) targets_.grid.resize(dims, targets_.grid[0]);
+    if (!targets_.grid.empty() && targets_.grid.size() != dims)
+      throw ConfigError("task.decoder.stars.grid: {} numbers, expected {}, one for each dimension",
+                        targets_.grid.size(),
+                        dims);
     if (!has_flows) targets_.rays = ops::make_rays(channels - 1, spatial_dims, targets_.anisotropy);
   }
 
@@ -93,11 +99,12 @@ class InstanceHead final : public Head {
     labels = targets_.of(labels.unsqueeze(0))[0];
   }
   std::string text() const override {
-    return fmt::format("{} {} {} {} {}",
+    return fmt::format("{} {} {} {} {} {}",
                        y_key_,
                        targets_.method,
                        targets_.rays.directions.size(),
                        fmt::join(targets_.anisotropy, ","),
+                       fmt::join(targets_.grid, ","),
                        targets_.ignore_index.value_or(-1));
   }
   std::optional<data::TargetMeaning> target_meaning() const override {

@@ -20,6 +20,9 @@ struct InstanceTargets {
   ops::Rays rays = {};  // of stars
   std::vector<double> anisotropy = {};
   std::optional<int64_t> ignore_index = {};
+  /// Stars of every n-th voxel along each dimension, as the network's: others have the values of
+  /// the last such voxel before them. Empty: of all.
+  std::vector<int64_t> grid = {};
 
   /// labels (N,1,[D,]H,W) -> (N,K,[D,]H,W) float32; -1 for the object or probability where
   /// ignore_index says that it is not known. On the CPU.

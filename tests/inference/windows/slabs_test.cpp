@@ -70,6 +70,21 @@ inference::SlidingWindowOptions windows_of(std::vector<int64_t> roi, double over
   return options;
 }
 
+TEST(PredictSlabs, EqualTheWholeImageOnAGrid) {
+  const at::Tensor image = at::randn({2, 53, 30});
+  auto options = windows_of({16, 16}, 0.25);
+  options.unit = {16, 8};
+  options.padding_mode = "reflect";
+  Rows rows(image);
+  Collected collected;
+  const inference::Forward model = [](const at::Tensor& windows) {
+    return std::vector<at::Tensor>{windows.cumsum(2)};
+  };
+  inference::predict_slabs(rows.source(), model, options, {}, collected.sink());
+  const at::Tensor expected = inference::sliding_window(image.unsqueeze(0), model, options)[0];
+  EXPECT_LT(test::relative_difference(collected.output(), expected), 2e-6);
+}
+
 TEST(PredictSlabs, FinishesRows) {
   const at::Tensor image = at::randn({3, 30, 21});
   const auto options = windows_of({8, 8});

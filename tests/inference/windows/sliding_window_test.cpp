@@ -222,6 +222,48 @@ TEST(SlidingWindow, RefusesAConstantThatNothingUses) {
   EXPECT_NO_THROW(options.check());
 }
 
+/// What a network on a grid of 4 sees: each 4th voxel, repeated.
+at::Tensor every_fourth(const at::Tensor& windows) {
+  return windows.slice(2, 0, {}, 4)
+      .slice(3, 0, {}, 4)
+      .repeat_interleave(4, 2)
+      .repeat_interleave(4, 3);
+}
+
+TEST(SlidingWindow, BeginsAtMultiplesOfItsUnit) {
+  const at::Tensor image = at::randn({1, 2, 53, 30});
+  const at::Tensor expected = every_fourth(image).slice(2, 0, 53).slice(3, 0, 30);
+  const inference::Network model = [](const at::Tensor& windows) {
+    EXPECT_EQ(windows.size(2) % 8 + windows.size(3) % 8, 0);
+    return every_fourth(windows);
+  };
+  inference::SlidingWindowOptions options;
+  options.unit = {8, 8};
+  options.padding_mode = "reflect";
+  for (const std::vector<int64_t> roi : {std::vector<int64_t>{0, 0}, {16, 24}, {8, 8}, {20, 80}}) {
+    options.roi_size = roi;
+    EXPECT_LT(test::max_difference(inference::sliding_window(image, model, options), expected),
+              1e-5);
+  }
+}
+
+TEST(SlidingWindow, FillsUpBehindTheEndToItsUnit) {
+  inference::SlidingWindowOptions options;
+  options.unit = {8};
+  options.roi_size = {0, 0};
+  options.padding_mode = "reflect";
+  at::Tensor seen;
+  const inference::Network model = [&seen](const at::Tensor& windows) {
+    seen = windows.clone();
+    return windows;
+  };
+  const at::Tensor image = at::arange(3 * 8, at::kFloat).view({1, 1, 3, 8});
+  EXPECT_TRUE(at::equal(inference::sliding_window(image, model, options), image));
+  // 0 1 2 1 0 1 2 1: numpy.pad's reflect, back and forth
+  EXPECT_TRUE(
+      at::equal(seen[0][0], image[0][0].index_select(0, at::tensor({0, 1, 2, 1, 0, 1, 2, 1}))));
+}
+
 TEST(SlidingWindow, TakesNullForTheImagesSize) {
   const auto roi_of = [](const char* text) {
     const config::Node node = config::parse_yaml(text, "test");

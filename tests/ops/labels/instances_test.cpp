@@ -6,6 +6,7 @@
 #include "ops/labels/star_labels.h"
 #include "ops/labels/stitch_planes.h"
 #include "tests/support/golden.h"
+#include "tests/support/object_iou.h"
 
 namespace cytra::ops {
 namespace {
@@ -21,24 +22,11 @@ at::Tensor noisy(const at::Tensor& field, double scale, double phase) {
   return (field.to(at::kDouble) + scale * wave.view(field.sizes())).to(at::kFloat);
 }
 
-/// The least IoU of an object with that of the other image that it overlaps most.
-double least_iou(const at::Tensor& found, const at::Tensor& expected) {
-  double least = found.max().item<int64_t>() == expected.max().item<int64_t>() ? 1 : 0;
-  for (int64_t label = 1; label <= expected.max().item<int64_t>(); ++label) {
-    const at::Tensor object = expected.eq(label);
-    const at::Tensor inside = found.masked_select(object);
-    const at::Tensor other = found.eq(std::get<0>(inside.mode()).item());
-    const double both = object.logical_and(other).sum().item<double>();
-    least = std::min(least, both / object.logical_or(other).sum().item<double>());
-  }
-  return least;
-}
-
 template <class Options>
 Options options_of(const test::GoldenCase& entry) {
   config::Node node = config::Node::make_map();
   for (const auto& [key, value] : entry.options().map) {
-    if (key != "scale" && key != "rays") node.set(key, value);
+    if (key != "scale" && key != "rays" && key != "longer") node.set(key, value);
   }
   return config::parse<Options>(node);
 }
@@ -62,7 +50,7 @@ TEST(Flows, LabelsEqualCellpose) {
         at::cat({noisy(5 * masks_to_flows(labels), scale, 0),
                  noisy(labels.ne(0).to(at::kFloat) * 4 - 2, scale, 1).unsqueeze(0)});
     const at::Tensor found = options_of<FlowsToLabels>(entry)(output);
-    EXPECT_GT(least_iou(found, entry.tensor("out")), 0.9) << entry.name;
+    EXPECT_GT(test::least_iou(found, entry.tensor("out")), 0.9) << entry.name;
   }
 }
 
@@ -95,8 +83,64 @@ TEST(Stars, LabelsEqualStarDist) {
     const at::Tensor output = at::cat(
         {noisy(6 * edt_probability(labels, step.anisotropy) - 3, 0.5 * scale, 1).unsqueeze(0),
          noisy(star_distances(labels, rays), scale, 0)});
-    EXPECT_GT(least_iou(step(output), entry.tensor("out")), 0.9) << entry.name;
+    EXPECT_GT(test::least_iou(step(output), entry.tensor("out")), 0.9) << entry.name;
   }
+}
+
+TEST(Stars, OfManyObjectsOnGridsEqualStarDist) {  // tests/golden/make_stars.py
+  for (const char* topic : {"stars_2d", "stars_3d"}) {
+    const test::Golden golden(topic);
+    for (const test::GoldenCase& entry : golden.cases(1)) {
+      const at::Tensor labels = entry.tensor("labels");
+      const auto step = options_of<StarsToLabels>(entry);
+      const bool is_plane = labels.dim() == 2;
+      at::Tensor coarse = labels, depth = edt_probability(labels, step.anisotropy);
+      for (int64_t d = 0; d < labels.dim(); ++d) {
+        const int64_t times = step.grid.at(static_cast<std::size_t>(d));
+        coarse = coarse.slice(d, 0, {}, times);
+        depth = depth.slice(d, 0, {}, times);
+      }
+      if (is_plane) depth = edt_probability(coarse);
+      const auto count = entry.options().get<int64_t>("rays");
+      const at::Tensor distances =
+          star_distances(labels, make_rays(count, labels.dim(), step.anisotropy), step.grid);
+      EXPECT_LT(test::max_difference(some_of(depth.unsqueeze(0)), entry.tensor("prob")), 1e-5);
+      EXPECT_LT(test::max_difference(some_of(distances), entry.tensor("dist")), 1e-4);
+      const auto longer = entry.options().get<double>("longer");
+      at::Tensor output =
+          at::cat({noisy(6 * depth - 3, 0.3, 1).unsqueeze(0), noisy(longer * distances, 0.3, 0)});
+      for (int64_t d = 0; d < labels.dim(); ++d) {
+        output = output.repeat_interleave(step.grid[static_cast<std::size_t>(d)], d + 1)
+                     .narrow(d + 1, 0, labels.size(d));
+      }
+      EXPECT_GT(test::least_iou(step(output), entry.tensor("out")), 0.999)
+          << topic << " " << entry.name;
+    }
+  }
+}
+
+TEST(Stars, BorderCountsFromTheFilledUpImage) {
+  at::Tensor output = at::full({9, 21, 24}, -5.0);
+  output[0][19][12] = 5;  // two from the end of 21, five from that of 24
+  output.slice(0, 1).fill_(3);
+  StarsToLabels step;
+  EXPECT_EQ(step(output).max().item<int64_t>(), 0);
+  step.divisor = {8};
+  EXPECT_EQ(step(output).max().item<int64_t>(), 1);
+  step.divisor = {8, 8, 8};
+  EXPECT_THROW(step(output), DataError);
+}
+
+TEST(Stars, OverlapsAreCountedUnderOtherObjects) {
+  at::Tensor output = at::full({33, 40, 60}, -5.0);
+  output.slice(0, 1).fill_(8);  // discs of radius 8
+  const auto put = [&](int64_t y, int64_t x, double score) { output[0][y][x] = score; };
+  put(20, 16, 4);
+  put(20, 27, 3);  // its left end is under the first
+  put(20, 22, 2);  // shares two thirds with the second, less with what is seen of it
+  StarsToLabels step;
+  step.nms_thresh = 0.55;
+  EXPECT_EQ(step(output).max().item<int64_t>(), 2);
 }
 
 TEST(Stars, SayWhatDoesNotFit) {

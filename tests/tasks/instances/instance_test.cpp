@@ -73,6 +73,20 @@ TEST(InstanceTask, NegativeLabelsAreRefused) {
             std::string::npos);
 }
 
+TEST(InstanceTask, TargetsOnAGridAreThoseOfItsVoxels) {
+  const at::Tensor labels = two_objects(2).unsqueeze(0);
+  tasks::InstanceTargets all{"stars", 2, ops::make_rays(8, 2)}, coarse = all;
+  coarse.grid = {2, 4};
+  const at::Tensor expected = all.of(labels).slice(1, 1).slice(2, 0, {}, 2).slice(3, 0, {}, 4);
+  const at::Tensor stars = coarse.of(labels);
+  ASSERT_EQ(stars.sizes().vec(), (std::vector<int64_t>{1, 9, 16, 16}));
+  for (const int64_t y : {0, 1})
+    for (const int64_t x : {0, 3})
+      EXPECT_TRUE(at::equal(stars.slice(1, 1).slice(2, y, {}, 2).slice(3, x, {}, 4), expected));
+  EXPECT_TRUE(at::equal(stars[0][0].slice(0, 0, {}, 2).slice(1, 0, {}, 4),
+                        ops::edt_probability(labels[0][0].slice(0, 0, {}, 2).slice(1, 0, {}, 4))));
+}
+
 TEST(InstanceTask, TargetsBecomeTheLabelsTheyAreOf) {
   for (const std::string method : {"flows", "stars"}) {
     for (const int64_t dims : {2, 3}) {
