@@ -143,6 +143,15 @@ def write_checkpoint(path, state, config):
             file.write(np.ascontiguousarray(array).tobytes())
 
 
+def training(out, config, dims):
+    """The command line that goes on from the checkpoint."""
+    options, anisotropy = options_of(config, dims)
+    words = {"spatial_dims": dims, "raw_im_channels": options["in_channels"], "task.anisotropy": anisotropy}
+    words.update({f"model.{key}": value for key, value in options.items() if key not in ("_target_", "spatial_dims", "in_channels")})
+    given = " ".join(f"{key}={json.dumps(value, separators=(',', ':'))}" for key, value in words.items() if value is not None)
+    return f"train experiment=im2im/stardist {given} data.path=my_data checkpoint.ckpt_path={out} checkpoint.weights_only=true"
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -151,12 +160,15 @@ def main():
     if not (folder / "config.json").is_file() or not files:
         sys.exit(f"{folder}: expected a folder with config.json and weights_best.h5")
     config = json.loads((folder / "config.json").read_text())
-    dims = config["n_dim"] if "n_dim" in config else len(config["grid"])
+    dims = len(config["net_input_shape"]) - 1
+    config = {  # what the first versions of StarDist did not write
+        "backbone": "unet", "grid": [1] * dims, "unet_n_conv_per_depth": 2, "unet_pool": [2] * dims, "unet_activation": "relu",
+        "unet_batch_norm": False, "net_conv_after_unet": 128, **config}
     thresholds = folder / "thresholds.json"
     thresholds = json.loads(thresholds.read_text()) if thresholds.is_file() else {}
     state = state_of(config, read_weights(files[0]), dims)
     write_checkpoint(out, state, configuration(config, thresholds, dims))
-    print(f"{out}: {sum(array.size for array in state.values())} numbers of {files[0].name}")
+    print(f"{out}: {sum(array.size for array in state.values())} numbers of {files[0].name}. To train it on:\n{training(out, config, dims)}")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def help_lines(run):
 # `key=value` in the text: of one of these.
 CONTEXTS = (
     *(f"train experiment={name}" for name in (
-        "im2im/segmentation", "im2im/instance", "im2im/multitask", "im2im/labelfree", "im2im/mae", "im2im/nnunet", "im2im/vit_segmentation",
+        "im2im/segmentation", "im2im/instance", "im2im/stardist", "im2im/multitask", "im2im/labelfree", "im2im/mae", "im2im/nnunet", "im2im/vit_segmentation",
         "im2im/classification", "im2im/regression_scalar", "detection/cells", "promptable/cells", "fundus/vessels")),
     *(f"train model={name}" for name in ("unet", "seg_resnet_ds", "residual_encoder_unet", "mednext", "swin_unetr", "hiera_mae")),
     *(f"train data={name}" for name in ("folder", "class_folders", "nnunet", "decathlon")), "train loss=cross_entropy", "train scheduler=cyclic",

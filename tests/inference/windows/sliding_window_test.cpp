@@ -240,7 +240,7 @@ TEST(SlidingWindow, BeginsAtMultiplesOfItsUnit) {
   inference::SlidingWindowOptions options;
   options.unit = {8, 8};
   options.padding_mode = "reflect";
-  for (const std::vector<int64_t> roi : {std::vector<int64_t>{0, 0}, {16, 24}, {8, 8}, {20, 80}}) {
+  for (const std::vector<int64_t>& roi : {std::vector<int64_t>{0, 0}, {16, 24}, {8, 8}, {20, 80}}) {
     options.roi_size = roi;
     EXPECT_LT(test::max_difference(inference::sliding_window(image, model, options), expected),
               1e-5);
