@@ -15,6 +15,11 @@ import h5py
 import numpy as np
 
 
+def fail(text):
+    print(f"error: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
 def layers(config, dims):
     """Our layers and Keras' names of them, None where Keras numbers them, in the order in which StarDist makes them."""
     grid, steps = list(config["grid"]), 0
@@ -45,7 +50,7 @@ def read_weights(path):
     with h5py.File(path) as file:
         root = file.get("model_weights", file)
         if "layers" in root:
-            sys.exit(f"{path}: Keras 3's own layout; expected StarDist's: model.keras_model.save_weights('weights_best.h5')")
+            fail(f"{path}: Keras 3's own layout; expected StarDist's: model.keras_model.save_weights('weights_best.h5')")
         for layer in root:
             def take(name, data, layer=layer):
                 if isinstance(data, h5py.Dataset):
@@ -64,8 +69,10 @@ def numbered(weights, kind):
 def state_of(config, weights, dims):
     """The weights under our names, in torch's order of axes."""
     state, convs, norms = {}, numbered(weights, f"conv{dims}d"), numbered(weights, "batch_normalization")
+    left = set(weights) - set(convs + norms) - {"features_class", "prob_class"}  # classes are left out
     has_norms = config[f"{config['backbone']}_batch_norm"]
     for name, keras in layers(config, dims):
+        left.discard(keras)
         keras = keras or convs.pop(0)
         for part, array in weights[keras].items():
             kernel = part == "kernel"
@@ -75,8 +82,8 @@ def state_of(config, weights, dims):
             state.update({to + ours: norm[part] for ours, part in (
                 ("weight", "gamma"), ("bias", "beta"), ("running_mean", "moving_mean"), ("running_var", "moving_variance"))})
             state[to + "num_batches_tracked"] = np.int64(0)
-    if convs or norms:
-        sys.exit(f"layers that config.json does not name: {', '.join(convs + norms)}")
+    if left or convs or norms:
+        fail(f"layers that config.json does not name: {', '.join(sorted(left) + convs + norms)}")
     return state
 
 
@@ -86,12 +93,12 @@ def options_of(config, dims):
     if dims == 3:
         rays = config["rays_json"]
         if rays["name"] != "Rays_GoldenSpiral":
-            sys.exit(f"{rays['name']}: expected Rays_GoldenSpiral")
+            fail(f"{rays['name']}: expected Rays_GoldenSpiral")
         anisotropy = rays["kwargs"].get("anisotropy")
 
     def known(activation):
         if activation not in ("relu", "elu", "selu", "gelu", "tanh", "sigmoid", "swish", "silu", "mish", "linear"):
-            sys.exit(f"the activation {activation}: expected relu, elu, selu, gelu, tanh, sigmoid, swish, silu, mish or linear")
+            fail(f"the activation {activation}: expected relu, elu, selu, gelu, tanh, sigmoid, swish, silu, mish or linear")
         return "" if activation == "linear" else activation
 
     activation = known(config[f"{backbone}_activation"])
@@ -104,7 +111,7 @@ def options_of(config, dims):
     if backbone == "resnet":
         return {**options, "n_depth": config["resnet_n_blocks"], "n_conv_per_depth": config["resnet_n_conv_per_block"]}, anisotropy
     if config.get("unet_expansion", 2) != 2:
-        sys.exit(f"unet_expansion {config['unet_expansion']}: expected 2")
+        fail(f"unet_expansion {config['unet_expansion']}: expected 2")
     return {**options, "n_depth": config["unet_n_depth"], "n_conv_per_depth": config["unet_n_conv_per_depth"],
             "pool": list(config["unet_pool"]), "last_activation": known(config.get("unet_last_activation") or config["unet_activation"]),
             "dropout": config.get("unet_dropout") or 0}, anisotropy
@@ -154,11 +161,11 @@ def training(out, config, dims):
 
 def main():
     if len(sys.argv) != 3:
-        sys.exit(__doc__)
+        fail(__doc__)
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
     files = sorted(folder.glob("*.h5"), key=lambda file: ("best" not in file.name, file.name))
     if not (folder / "config.json").is_file() or not files:
-        sys.exit(f"{folder}: expected a folder with config.json and weights_best.h5")
+        fail(f"{folder}: expected a folder with config.json and weights_best.h5")
     config = json.loads((folder / "config.json").read_text())
     dims = len(config["net_input_shape"]) - 1
     config = {  # what the first versions of StarDist did not write
@@ -172,4 +179,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, KeyError, IndexError, TypeError, ValueError) as error:
+        fail(f"{sys.argv[1]}: expected a model that StarDist wrote: {error!r}")
