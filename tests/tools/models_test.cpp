@@ -68,6 +68,52 @@ TEST(ModelsOfOthers, ACheckpointTwiceIsTheSameAsOnce) {
             1e-6);
 }
 
+/// What predict makes of TotalSegmentator's models: tests/golden/make_totalsegmentator.py.
+Outcome total_segmentation(const std::string& models, const std::string& out) {
+  const std::string golden = CYTRA_SOURCE_DIR "/tests/golden/totalsegmentator/";
+  return shell("cd '" + golden + "' && \"$BIN/predict\" 'checkpoint.ckpt_path=" + models +
+               "' data.path=ct.nii.gz trainer.accelerator=cpu 'paths.output_dir=" + out + "'");
+}
+
+TEST(ModelsOfOthers, TotalSegmentatorsLabelAsItDoes) {
+  for (const auto& [name, models] :
+       {std::pair("total", "Dataset29*_part*"),
+        std::pair("fast", "Dataset297_TotalSegmentator_total_3mm_1559subj")}) {
+    SCOPED_TRACE(name);
+    const test::TmpDir dir;
+    const Outcome outcome = total_segmentation(models, dir / "out");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const io::Image made = io::read_image(value_in(outcome.out, "prediction"));
+    const io::Image expected = io::read_image(CYTRA_SOURCE_DIR "/tests/golden/totalsegmentator/" +
+                                              std::string(name) + ".nii.gz");
+    ASSERT_EQ(made.dtype, expected.dtype);
+    ASSERT_EQ(made.pixels.size(), expected.pixels.size());
+    int64_t differ = 0;
+    for (std::size_t i = 0; i < made.pixels.size(); ++i)
+      differ += made.pixels[i] != expected.pixels[i];
+    // At an image's edges the weights of windows are smallest, and of other rounding there.
+    EXPECT_LE(static_cast<double>(differ), 2e-3 * static_cast<double>(made.pixels.size()));
+  }
+}
+
+TEST(ModelsOfOthers, TotalSegmentatorsPartsAreAllThereInOrder) {
+  const test::TmpDir dir;
+  const std::string first = "Dataset291_TotalSegmentator_part1_organs_1559subj",
+                    second = "Dataset292_TotalSegmentator_part2_vertebrae_1532subj";
+  for (const auto& [models, message] :
+       {std::pair("[" + first + "," + second + "]",
+                  "Dataset293_TotalSegmentator_part3_cardiac_1559subj"),
+        std::pair("[" + second + "," + first + "]", "expected these in this order"),
+        std::pair("[" + first + ",Dataset297_TotalSegmentator_total_3mm_1559subj]",
+                  "has the class 'spleen', as a model before it")}) {
+    const Outcome outcome = total_segmentation(models, dir / "out");
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+  }
+  const Outcome alone = total_segmentation(first, dir / "out");
+  EXPECT_EQ(alone.code, 0) << alone.err;
+}
+
 TEST(ModelsOfOthers, AreExported) {
   const test::TmpDir dir;
   const auto export_as = [&](const std::string& model, const std::string& format) {

@@ -10,15 +10,17 @@ class ClassDecoder final : public Decoder {
  public:
   struct Options {
     int64_t num_classes = 1;
-    bool multilabel = false;
+    bool multilabel = false, labels_only = false;
     void visit(auto& v) {
       v("num_classes", num_classes, "1: a mask; K: classes 0 (background) to K - 1", 1, 65536);
       v("multilabel", multilabel, "the classes are masks that may overlap, a channel each");
+      v("labels_only", labels_only, "they are of several models, and have no common probability");
     }
   };
   explicit ClassDecoder(const Options& options) : options_(options) {}
 
   std::vector<std::string> forms() const override {
+    if (options_.labels_only) return {"mask"};
     return {"mask", "probability", "logits", "entropy", "variance"};
   }
   bool is_labels(const std::string& form) const override { return form == "mask"; }

@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "base/warn_once.h"
 #include "config/json.h"
+#include "inference/imported/totalsegmentator.h"
 #include "nn/nnunet.h"
 
 namespace cytra::inference {
@@ -98,17 +100,34 @@ std::string reader_of(const Node& plans, const std::string& plans_file) {
                     join(readers, ", "));
 }
 
+/// TotalSegmentator's description of a model, with a word about it; none: it is another one.
+std::optional<TotalSegmentatorModel> totalsegmentator_of(const fs::path& folder, bool is_planar) {
+  const std::string name = folder.parent_path().filename().string();
+  auto found = is_planar ? std::nullopt : totalsegmentator_model(name);
+  if (!found) return found;
+  const auto& [x, y, z] = found->spacing_mm;
+  log::info("{}: a model of TotalSegmentator; as there, images are turned to RAS{}",
+            name,
+            x > 0 ? fmt::format(" and resampled to {:.4g} x {:.4g} x {:.4g} mm", x, y, z) : "");
+  if (found->is_cropped)
+    warn_once(name + ": TotalSegmentator crops images to what another model finds; here they stay");
+  if (found->is_changed)
+    warn_once(name + ": TotalSegmentator changes labels and objects afterwards; here they stay");
+  return found;
+}
+
 /// What is done to an image before the network gets it: reading, a turn, nnU-Net's preprocessing.
 Node steps_of(const Node& plans,
               const Node& configuration,
               const std::string& reader,
+              const std::optional<TotalSegmentatorModel>& totalsegmentator,
               Node spacing) {
   Node load = Node::make_map();
   load.set("_target_", Node::make_string("LoadImaged"));
   load.set("keys", Node::make_list(std::vector<std::string>{"raw", "seg"}));
   load.set("spatial_dims", Node::make_integer(reader == "NaturalImage2DIO" ? 2 : 3));
   std::vector<Node> steps{std::move(load)};
-  if (reader.ends_with("WithReorient")) {
+  if (reader.ends_with("WithReorient") || totalsegmentator) {
     Node orientation = Node::make_map();
     orientation.set("_target_", Node::make_string("Orientationd"));
     orientation.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
@@ -129,6 +148,10 @@ Node steps_of(const Node& plans,
       process.set("foreground_intensity_properties_per_channel", *found);
   }
   process.set("spacing", std::move(spacing));
+  if (totalsegmentator && totalsegmentator->spacing_mm[0] > 0) {
+    const auto& [x, y, z] = totalsegmentator->spacing_mm;
+    process.set("change_spacing", Node::make_list(std::vector<double>{z, y, x}));
+  }
   steps.push_back(std::move(process));
   return Node::make_list(std::move(steps));
 }
@@ -177,6 +200,7 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   NnunetModelFile file;
   const std::string reader = reader_of(plans, plans_file);
   const bool are_planes = reader == "NaturalImage2DIO";
+  const auto totalsegmentator = totalsegmentator_of(folder, is_planar);
   auto order = plans.get<std::vector<int64_t>>("transpose_forward", {0, 1, 2});
   std::vector<int64_t> sorted = order;
   std::ranges::sort(sorted);
@@ -187,7 +211,7 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   Node args = Node::make_map();
   const std::size_t axes = is_planar ? 2 : 3;
   args.set("roi_size", turned_back(of_each_axis(configuration, "patch_size", axes, 1), file.order));
-  args.set("overlap", Node::make_real(0.5));
+  args.set("overlap", Node::make_real(totalsegmentator ? 1 - totalsegmentator->tile_step : 0.5));
   args.set("mode", Node::make_string("nnunet"));
   args.set("spacing", Node::make_string("even"));
   Node spacing = of_each_axis(configuration, "spacing", axes, 1e-6);
@@ -207,7 +231,8 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   }
 
   Node transforms = Node::make_map(), data = Node::make_map(), task = Node::make_map();
-  transforms.set("valid", steps_of(plans, configuration, reader, std::move(spacing)));
+  transforms.set("valid",
+                 steps_of(plans, configuration, reader, totalsegmentator, std::move(spacing)));
   data.set("transforms", std::move(transforms));
   task.set("x_key", Node::make_string("raw"));
   task.set("y_key", Node::make_string("seg"));

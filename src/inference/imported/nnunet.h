@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/node.h"
+#include "inference/models/trained_model.h"
 
 namespace cytra::inference {
 
@@ -22,5 +23,8 @@ struct NnunetModelFile {
 /// Reads plans.json and dataset.json beside the folder of the fold. Throws: ConfigError, DataError
 /// naming what is not known here: another network, a cascade, a normalization.
 NnunetModelFile read_nnunet(const std::string& checkpoint);
+
+/// Joins the classes of models, as ModelKindEntry::join says.
+void join_nnunet(std::vector<LoadedModel>& models, const std::vector<std::size_t>& firsts);
 
 }  // namespace cytra::inference

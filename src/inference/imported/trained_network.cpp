@@ -138,7 +138,7 @@ LoadedModel load_nnunet_model(const std::string& path, const std::optional<std::
 
 const bool are_networks_added =
     add_model_kind(io::ModelKind::weights, {load_weights}) &&
-    add_model_kind(io::ModelKind::nnunet, {load_nnunet_model, nnunet_checkpoints});
+    add_model_kind(io::ModelKind::nnunet, {load_nnunet_model, nnunet_checkpoints, join_nnunet});
 
 }  // namespace
 }  // namespace cytra::inference

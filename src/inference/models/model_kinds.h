@@ -15,6 +15,10 @@ struct ModelKindEntry {
   LoadedModel (*load)(const std::string& path, const std::optional<std::string>& config);
   /// The models that a folder of this kind stands for, whose outputs are averaged; null: itself.
   std::vector<std::string> (*parts)(const std::string& folder) = nullptr;
+  /// Makes models with other classes each the parts of one task: the first model's configuration
+  /// becomes that of all. `firsts`: the first model of each part, in order. Null: there are none.
+  /// Throws: ConfigError where they do not fit each other.
+  void (*join)(std::vector<LoadedModel>& models, const std::vector<std::size_t>& firsts) = nullptr;
 };
 std::map<io::ModelKind, ModelKindEntry>& model_kinds();
 

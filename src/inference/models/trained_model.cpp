@@ -88,6 +88,16 @@ void expect_agreement(const LoadedModel& first, const LoadedModel& other) {
   }
 }
 
+/// Whether both are models of nnU-Net, with classes of other names.
+bool is_further_part(const LoadedModel& part, const LoadedModel& model) {
+  const auto names = [](const LoadedModel& one) {
+    const config::Node* found = one.config.find("task.class_names");
+    return found == nullptr ? "" : config::to_json(*found);
+  };
+  return names(part) != names(model) && io::kind_of(part.path) == io::ModelKind::nnunet &&
+         io::kind_of(model.path) == io::ModelKind::nnunet;
+}
+
 }  // namespace
 
 double temperature_of(const LoadedModel& model, double asked) {
@@ -105,11 +115,17 @@ bool keeps_file_grid(const LoadedModel& model, const std::optional<bool>& asked)
 
 std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;
+  std::vector<std::size_t> firsts;  // each part's
   for (const std::string& path : checkpoint_paths(options.ckpt_path)) {
     models.push_back(load_model(path, options.config));
-    models.back().forward = isolated(std::move(models.back().forward));
-    expect_agreement(models.front(), models.back());
+    LoadedModel& model = models.back();
+    model.forward = isolated(std::move(model.forward));
+    if (firsts.empty() || is_further_part(models[firsts.back()], model))
+      firsts.push_back(models.size() - 1);
+    model.part = firsts.size() - 1;
+    expect_agreement(models[firsts.back()], model);
   }
+  if (firsts.size() > 1) model_kinds().at(io::ModelKind::nnunet).join(models, firsts);
   return models;
 }
 

@@ -27,7 +27,7 @@ struct CheckpointOptions {
       "a checkpoint that `train` wrote, TorchScript (.pt), AOTInductor's .pt2, ONNX, OpenVINO's "
       ".xml, or a folder or archive of bioimage.io, MONAI's bundles or nnU-Net; with `config` also "
       "weights of PyTorch or safetensors; for a list, or a pattern such as folds/*/best.ckpt, the "
-      "outputs are averaged",
+      "outputs are averaged, or of nnU-Net's models with other classes joined",
       config::required);
     v("config",
       config,
@@ -64,6 +64,7 @@ struct LoadedModel {
   /// The metric `temperature` of the newest validation before the checkpoint; null: it had none.
   std::optional<double> temperature;
   std::string fingerprint;  // of weights and model; it differs whenever results differ
+  std::size_t part = 0;     // its number, where several models make one task's classes
 };
 
 /// What a model's logits are to be divided by: `asked`, or where that is 0 its own temperature.
@@ -75,9 +76,10 @@ double temperature_of(const LoadedModel& model, double asked);
 bool keeps_file_grid(const LoadedModel& model, const std::optional<bool>& asked);
 
 /// Loads all models that `ckpt_path` names, in its order; everything except weights is taken from
-/// the first one. Throws: ConfigError, DataError when a configuration describes no model, weights
-/// do not fit it or are not finite, or the models don't agree in channels, dimensions and
-/// transforms.
+/// the first one. Models of nnU-Net whose classes have other names are further parts of one task:
+/// the first one's configuration then has the classes of all. Throws: ConfigError, DataError when
+/// a configuration describes no model, weights do not fit it or are not finite, or the models don't
+/// agree in channels, dimensions and transforms.
 std::vector<LoadedModel> load_models(const CheckpointOptions& options);
 
 }  // namespace cytra::inference

@@ -185,12 +185,14 @@ LoadedModel mean_of(std::vector<LoadedModel> models) {
   std::vector<MoveModel> places;
   std::string fingerprints;
   for (const LoadedModel& model : models) {
-    forwards.push_back(model.forward);
+    if (model.part == 0) forwards.push_back(model.forward);
     places.push_back(model.place);
     fingerprints += model.fingerprint;
     for (std::size_t d = 0; d < mean.divisor.size(); ++d)
       mean.divisor[d] = std::lcm(mean.divisor[d], model.divisor.at(d));
   }
+  if (models.back().part > 0)
+    mean.out_channels = mean.config.get<int64_t>("task.num_classes", mean.out_channels);
   mean.path = fmt::format("{} and {} more", mean.path, models.size() - 1);
   mean.network = nullptr;
   mean.torchscript = nullptr;

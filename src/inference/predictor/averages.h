@@ -44,8 +44,8 @@ struct TtaOptions {
 /// The mean of the members' outputs for the same windows, output by output, in float32, summed in
 /// the members' order. Throws: DataError where their outputs' shapes differ.
 Forward mean_of(std::vector<Forward> members);
-/// A model that returns the mean of all: sides of windows are multiples of all divisors, the rest
-/// is taken from the first model.
+/// A model that returns the mean of all, or of the first part's: sides of windows are multiples of
+/// all divisors, the rest is taken from the first model.
 LoadedModel mean_of(std::vector<LoadedModel> models);
 
 /// The mean of the members with test-time augmentation; for a symmetric image it is exactly

@@ -196,20 +196,27 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
   if (options.tracks_places) transforms.track_places();
   transforms.expect_channels(model.in_channels);
   model.place(device, device::uses_tensor_cores(options.engine.precision, device));
-  std::vector<Forward> runs;
   const int64_t samples = options.tta.dropout_samples;
-  for (const auto& member : members_) {
+  std::vector<std::vector<Forward>> runs(models.back().part + 1);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const auto& member = members_[i];
+    std::vector<Forward>& own = runs[models[i].part];
+    if (own.empty())
+      parts_.push_back(
+          {{}, window_options(models[i].config, options.inference_args), models[i].out_channels});
     if (samples == 0)
-      runs.push_back([member](const at::Tensor& windows) { return member->run(windows); });
+      own.push_back([member](const at::Tensor& windows) { return member->run(windows); });
     for (int64_t s = 0; s < samples; ++s)
-      runs.push_back([=](const at::Tensor& windows) { return member->sample(windows, s); });
+      own.push_back([=](const at::Tensor& windows) { return member->sample(windows, s); });
   }
-  forward_ = averaged(
-      std::move(runs),
-      options.tta,
-      model.divisor,
-      decoder->gives_labels() && decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax,
-      form == "variance");
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    parts_[p].forward = averaged(
+        std::move(runs[p]),
+        options.tta,
+        model.divisor,
+        decoder->gives_labels() && decoder->finish("mask", 0.5).kind == ops::Finish::Kind::argmax,
+        form == "variance");
+  }
   const c10::InferenceMode inference_mode;
   const auto first = [&](const at::Tensor& windows) {
     if (samples == 0) return model.forward(windows).at(0);
@@ -235,7 +242,7 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
     }
   };
   const Node* at_once = options.inference_args.find_direct("sw_batch_size");
-  planner_ = {window_options(model.config, options.inference_args),
+  planner_ = {parts_.front().windows,
               model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
               budget_ && (at_once == nullptr || at_once->is_null()),
               cost(),
@@ -259,7 +266,7 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
       y_key(other.y_key),
       transforms(other.transforms),
       members_(other.members_),
-      forward_(other.forward_),
+      parts_(other.parts_),
       planner_(other.planner_),
       budget_(other.budget_) {
   if ((this->form == "variance") != (other.form == "variance")) {
@@ -297,9 +304,16 @@ void WindowedModel::check(const ModelInput& input) const {
 
 SlidingWindowOptions WindowedModel::windows(const std::string& id,
                                             const std::vector<int64_t>& size) const {
+  return windows_of(parts_.front(), id, size);
+}
+
+SlidingWindowOptions WindowedModel::windows_of(const Part& part,
+                                               const std::string& id,
+                                               const std::vector<int64_t>& size) const {
   FreeMemory free = free_memory_on(device);
   if (budget_ && *budget_ < free.bytes) free = {*budget_, "predict.max_memory_mb", true};
   WindowPlanner planner = planner_;
+  planner.options = part.windows;
   planner.options.spatial_dim = plane_axis(size.size());
   SlidingWindowOptions windows = planner.plan(id, size, 0, free);
   if (!windows.sw_device) windows.sw_device = device.str();
@@ -319,66 +333,18 @@ WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,
   const WindowLayout layout = layout_windows(size, windows);
   double image = is_by_rows ? 0 : 4.0 * static_cast<double>(model.in_channels);
   for (const int64_t side : size) image *= static_cast<double>(side);
-  Plan plan{memory.windows, memory.by_slabs + image, ""};
-  plan.text = fmt::format("{} voxels{}{}: {} windows of {}, {} at once, {}",
+  const auto parts = static_cast<int64_t>(parts_.size());
+  Plan plan{memory.windows * parts, memory.by_slabs + image * static_cast<double>(parts), ""};
+  plan.text = fmt::format("{} voxels{}{}: {}{} windows of {}, {} at once, {}",
                           fmt::join(size, "x"),
                           layout.slice_dim >= 0 ? ", plane by plane" : "",
                           is_by_rows ? ", by rows" : "",
-                          plan.windows,
+                          parts > 1 ? fmt::format("{} models of ", parts) : "",
+                          memory.windows,
                           fmt::join(layout.roi, "x"),
-                          std::min(windows.sw_batch_size, plan.windows),
+                          std::min(windows.sw_batch_size, memory.windows),
                           format_bytes(plan.bytes));
   return plan;
-}
-
-std::vector<Tensor> WindowedModel::forward(const Tensor& windows) const {
-  return adaptive_(forward_, windows);
-}
-
-void WindowedModel::run(const ModelInput& input,
-                        const SlidingWindowOptions& windows,
-                        const RowSink& sink,
-                        const WindowProgress& progress,
-                        RowRange range) const {
-  const RowSource source{input.shape,
-                         [&](int64_t first, int64_t count) { return input.rows(first, count); }};
-  const int64_t bad = predict_slabs(
-      source,
-      [this](const at::Tensor& batch) { return forward(batch); },
-      windows,
-      finish,
-      sink,
-      progress,
-      range);
-  if (bad == 0) return;
-  throw DataError(
-      "{}: {} of the values that the model makes of it are NaN or infinite", input.sample.id, bad);
-}
-
-Tensor WindowedModel::run(const ModelInput& input, const SlidingWindowOptions& windows) const {
-  std::vector<at::Tensor> parts;
-  run(input, windows, [&](int64_t, const std::vector<at::Tensor>& rows) {
-    parts.push_back(rows[0].cpu().clone());
-  });
-  return at::cat(parts, 1);
-}
-
-void WindowedModel::run(const std::vector<const ModelInput*>& inputs,
-                        const SlidingWindowOptions& windows,
-                        const std::function<void(std::size_t image, const Tensor& values)>& sink,
-                        const WindowProgress& progress) const {
-  std::vector<at::Tensor> images;
-  for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
-  const at::Tensor logits =
-      sliding_window(device::to_device(at::stack(images), device),
-                     Forward([this](const at::Tensor& batch) { return forward(batch); }),
-                     windows,
-                     progress)
-          .at(0);
-  const std::vector<bool> fine = are_finite(logits);
-  const std::vector<at::Tensor> each = logits.split(1);
-  for (std::size_t i = 0; i < fine.size(); ++i)
-    sink(i, fine[i] ? ops::finish(each[i], {}, finish)[0] : at::Tensor());
 }
 
 int64_t by_rows_from() {

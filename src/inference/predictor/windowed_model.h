@@ -47,9 +47,9 @@ class WindowedModel {
   Plan plan(const std::vector<int64_t>& size,
             const SlidingWindowOptions& windows,
             bool is_by_rows) const;
-  /// Runs the model on windows (S,C,[D,]H,W) by the engine, in smaller parts where memory runs
-  /// out.
-  std::vector<Tensor> forward(const Tensor& windows) const;
+  /// Runs the model, or a part of it, on windows (S,C,[D,]H,W) by the engine, in smaller batches
+  /// where memory runs out.
+  std::vector<Tensor> forward(const Tensor& windows, std::size_t part = 0) const;
   /// Predicts the rows of an image, in order. Throws: DataError for values that are not finite.
   void run(const ModelInput& input,
            const SlidingWindowOptions& windows,
@@ -83,8 +83,25 @@ class WindowedModel {
   InputTransforms transforms;
 
  private:
+  /// A model of all classes, or of some, of which 0 is none of them.
+  struct Part {
+    Forward forward;  // by the engines, with test-time augmentation
+    SlidingWindowOptions windows;
+    int64_t classes;
+  };
+  SlidingWindowOptions windows_of(const Part& part,
+                                  const std::string& id,
+                                  const std::vector<int64_t>& size) const;
+  const Tensor& prepared_for(std::size_t part, const ModelInput& input) const;
+  void run_part(std::size_t part,
+                const ModelInput& input,
+                const SlidingWindowOptions& windows,
+                const RowSink& sink,
+                const WindowProgress& progress,
+                RowRange range) const;
+
   std::vector<std::shared_ptr<EnsembleMember>> members_;
-  Forward forward_;  // by the engines, with test-time augmentation
+  std::vector<Part> parts_;
   WindowPlanner planner_;
   std::optional<int64_t> budget_;  // bytes for an image
   mutable AdaptiveBatch adaptive_;

@@ -2,10 +2,12 @@
 // nnunetv2 2.8.1: preprocessing.{preprocessors.default_preprocessor, cropping, normalization,
 // resampling}; skimage.transform.resize and scipy.ndimage.zoom, which those call.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "base/strings.h"
 #include "config/registry.h"
@@ -25,6 +27,56 @@ const std::vector<std::string> kNnunetSchemes{"ZScoreNormalization",
                                               "RescaleTo01Normalization",
                                               "RGBTo01Normalization"};
 constexpr double kLeastDivisor = 1e-8;
+
+/// The two voxels along an axis beside each place of the result, and their weights.
+struct Neighbours {
+  std::vector<std::array<int64_t, 2>> offset;
+  std::vector<std::array<double, 2>> weight;
+  Neighbours(int64_t from, int64_t to, int64_t stride) {
+    const double zoom = to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 1.0;
+    for (int64_t i = 0; i < to; ++i) {
+      const double place = std::min(static_cast<double>(i) * zoom, static_cast<double>(from - 1));
+      const auto below = static_cast<int64_t>(std::floor(place));
+      const double first = 1 - (place - std::floor(place));
+      offset.push_back({below * stride, std::min(below + 1, from - 1) * stride});
+      weight.push_back({first, 1 - first});
+    }
+  }
+};
+
+/// TotalSegmentator's change_spacing(order=1, dtype=int32) to the last bit: linear, the centres of
+/// the outer voxels stay, cut to whole numbers. Shape: (C,Z,Y,X) -> (C,*size) float32. Source:
+/// TotalSegmentator 2.18, resampling.py, and scipy.ndimage.zoom.
+at::Tensor change_spacing(const at::Tensor& image, const std::vector<int64_t>& size) {
+  const at::Tensor from = image.to(at::kFloat).contiguous();
+  const Neighbours along_z(from.size(1), size[0], from.stride(1)),
+      along_y(from.size(2), size[1], from.stride(2)), along_x(from.size(3), size[2], 1);
+  const at::Tensor result = at::empty({from.size(0), size[0], size[1], size[2]});
+  const auto* values = from.const_data_ptr<float>();
+  auto* made = result.mutable_data_ptr<float>();
+  at::parallel_for(0, from.size(0) * size[0] * size[1], 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const auto y = static_cast<std::size_t>(row % size[1]),
+                 z = static_cast<std::size_t>(row / size[1] % size[0]);
+      const float* channel = values + row / size[1] / size[0] * from.stride(0);
+      for (std::size_t x = 0; x < static_cast<std::size_t>(size[2]); ++x) {
+        double sum = 0;  // in scipy's order: cutting to whole numbers shows the last bit
+        for (std::size_t i = 0; i < 2; ++i) {
+          for (std::size_t j = 0; j < 2; ++j) {
+            for (std::size_t k = 0; k < 2; ++k) {
+              const float value =
+                  channel[along_x.offset[x][i] + along_y.offset[y][j] + along_z.offset[z][k]];
+              sum += static_cast<double>(value) * along_x.weight[x][i] * along_y.weight[y][j] *
+                     along_z.weight[z][k];
+            }
+          }
+        }
+        made[row * size[2] + static_cast<int64_t>(x)] = static_cast<float>(std::trunc(sum));
+      }
+    }
+  });
+  return result;
+}
 
 class NnunetPreprocessingd final : public Transform {
  public:
@@ -57,7 +109,7 @@ class NnunetPreprocessingd final : public Transform {
     std::vector<std::string> normalization_schemes;
     std::vector<bool> use_mask_for_norm;
     config::Node foreground_intensity_properties_per_channel = config::Node::make_map();
-    std::vector<double> spacing;
+    std::vector<double> spacing, change_spacing;
     std::string resampling_fn_data = "resample_data_or_seg_to_shape";
     Resampling resampling_fn_data_kwargs;
     void visit(auto& v) {
@@ -73,6 +125,10 @@ class NnunetPreprocessingd final : public Transform {
         spacing,
         "millimetres between voxels, (Z,)Y,X, to resample to; 0: as in the image; []: images are "
         "not resampled");
+      v("change_spacing",
+        change_spacing,
+        "millimetres between voxels, Z,Y,X, to which TotalSegmentator resamples volumes before all "
+        "else; []: it does not");
       v("resampling_fn_data",
         resampling_fn_data,
         "how",
@@ -95,6 +151,10 @@ class NnunetPreprocessingd final : public Transform {
       }
       for (const double side : spacing)
         if (!(side >= 0)) throw ConfigError("spacing: expected positive numbers, or 0");
+      for (const double side : change_spacing) {
+        if (!(side > 0) || change_spacing.size() != 3)
+          throw ConfigError("change_spacing: expected three positive numbers");
+      }
     }
   };
   explicit NnunetPreprocessingd(const Options& options) : options_(options) {
@@ -113,12 +173,14 @@ class NnunetPreprocessingd final : public Transform {
   }
 
   void apply(Sample& sample, Rng&) const override {
-    options_.for_each(sample, [&](const at::Tensor& image, std::size_t, auto& geometry) {
-      if (static_cast<std::size_t>(image.size(0)) != ranges_.size()) {
+    options_.for_each(sample, [&](const at::Tensor& given, std::size_t, auto& geometry) {
+      if (static_cast<std::size_t>(given.size(0)) != ranges_.size()) {
         throw DataError("{} channels, expected {}, as normalization_schemes has",
-                        image.size(0),
+                        given.size(0),
                         ranges_.size());
       }
+      std::vector<double> now = spacing_of(geometry, static_cast<std::size_t>(given.dim() - 1));
+      const at::Tensor image = changed(given, now);
       const at::Tensor is_inside = image.ne(0).any(0);
       const auto dims = static_cast<std::size_t>(image.dim() - 1);
       std::vector<int64_t> start, size;
@@ -134,12 +196,19 @@ class NnunetPreprocessingd final : public Transform {
       }
       const at::Tensor cropped = normalized(crop(image.to(at::kFloat), start, size),
                                             crop(is_inside.unsqueeze(0), start, size));
-      const at::Tensor result = resampled(cropped, geometry);
+      const at::Tensor result = resampled(cropped, now);
       std::vector<double> scale, shift;
       for (std::size_t d = 0; d < dims; ++d) {
-        scale.push_back(static_cast<double>(size[d]) /
-                        static_cast<double>(result.size(static_cast<int64_t>(d) + 1)));
-        shift.push_back(static_cast<double>(start[d]) + scale.back() / 2 - 0.5);
+        const auto axis = static_cast<int64_t>(d) + 1;
+        // Of change_spacing the centres of the outer voxels stay, of nnU-Net the edges.
+        const auto before = static_cast<double>(given.size(axis)),
+                   after = static_cast<double>(image.size(axis));
+        const double change = before == after ? 1
+                              : after > 1     ? (before - 1) / (after - 1)
+                                              : 2 * before;  // all are next to the only one
+        scale.push_back(static_cast<double>(size[d]) / static_cast<double>(result.size(axis)));
+        shift.push_back((static_cast<double>(start[d]) + scale.back() / 2 - 0.5) * change);
+        scale.back() *= change;
       }
       move_voxels(geometry, scale, shift);
       return result;
@@ -151,8 +220,52 @@ class NnunetPreprocessingd final : public Transform {
     double mean = 0, std = 1, lower = 0, upper = 0;
   };
 
+  /// Millimetres between voxels, (Z,)Y,X; 0: not known.
+  std::vector<double> spacing_of(const io::Geometry& geometry, std::size_t dims) const {
+    std::vector<double> spacing;
+    for (std::size_t d = 3 - dims; d < 3; ++d) {
+      spacing.push_back(geometry.spacing_um[d] / 1000);
+      if (options_.change_spacing.empty() || !geometry.has_affine()) continue;
+      const auto& to = geometry.affine;  // nibabel's, whose header holds 32 bits
+      spacing.back() = static_cast<float>(std::hypot(to[2 - d], to[6 - d], to[10 - d]));
+    }
+    return spacing;
+  }
+
+  /// The image that TotalSegmentator gives nnU-Net, and its spacing there in place of `spacing`.
+  at::Tensor changed(const at::Tensor& image, std::vector<double>& spacing) const {
+    if (options_.change_spacing.empty() || spacing == options_.change_spacing) return image;
+    if (spacing.size() != 3) throw DataError("a plane, TotalSegmentator's models are for volumes");
+    const std::vector<int64_t> size = size_for(image, spacing, options_.change_spacing);
+    spacing = options_.change_spacing;
+    return spatial::change_spacing(image, size);
+  }
+
+  static std::vector<int64_t> size_for(const at::Tensor& image,
+                                       const std::vector<double>& now,
+                                       const std::vector<double>& wanted) {
+    std::vector<int64_t> size;
+    for (std::size_t d = 0; d < now.size(); ++d) {
+      if (!(now[d] > 0)) {
+        throw DataError(
+            "nnU-Net resamples to the spacing that it learned, and the file does not "
+            "have the distance between voxels");
+      }
+      const int64_t voxels = image.size(static_cast<int64_t>(d) + 1);
+      size.push_back(std::llrint(now[d] / wanted[d] * static_cast<double>(voxels)));
+      if (size.back() >= 1 && size.back() <= 1'000'000) continue;
+      throw DataError(
+          "{} voxels of {:.6g} mm would become {} of {:.6g} mm; expected millimetres in both",
+          voxels,
+          now[d],
+          size.back(),
+          wanted[d]);
+    }
+    return size;
+  }
+
   at::Tensor normalized(at::Tensor image, const at::Tensor& is_inside) const {
-    image = image.contiguous();
+    image = image.clone(at::MemoryFormat::Contiguous);  // the given one stays as it is
     at::Tensor mask;
     for (std::size_t c = 0; c < ranges_.size(); ++c) {
       const std::string& scheme = options_.normalization_schemes[c];
@@ -190,34 +303,17 @@ class NnunetPreprocessingd final : public Transform {
     return image;
   }
 
-  at::Tensor resampled(const at::Tensor& image, const io::Geometry& geometry) const {
+  at::Tensor resampled(const at::Tensor& image, const std::vector<double>& now) const {
     if (options_.spacing.empty()) return image;
     const auto dims = static_cast<std::size_t>(image.dim() - 1);
     if (options_.spacing.size() != dims) {
       throw DataError(
           "{} spatial dimensions, spacing has {} numbers", dims, options_.spacing.size());
     }
-    std::vector<double> now, wanted;
-    std::vector<int64_t> size;
-    for (std::size_t d = 0; d < dims; ++d) {
-      now.push_back(geometry.spacing_um[3 - dims + d] / 1000);
-      if (!(now[d] > 0)) {
-        throw DataError(
-            "nnU-Net resamples to the spacing that it learned, and the file does not "
-            "have the distance between voxels");
-      }
-      wanted.push_back(options_.spacing[d] > 0 ? options_.spacing[d] : now[d]);
-      size.push_back(std::llrint(now[d] / wanted[d] *
-                                 static_cast<double>(image.size(static_cast<int64_t>(d) + 1))));
-      if (size.back() < 1 || size.back() > 1'000'000) {
-        throw DataError(
-            "{} voxels of {:.6g} mm would become {} of {:.6g} mm; expected millimetres in both",
-            image.size(static_cast<int64_t>(d) + 1),
-            now[d],
-            size.back(),
-            wanted[d]);
-      }
-    }
+    std::vector<double> wanted = options_.spacing;
+    for (std::size_t d = 0; d < dims; ++d)
+      if (wanted[d] == 0) wanted[d] = now[d];
+    const std::vector<int64_t> size = size_for(image, now, wanted);
     if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
     const std::optional<std::size_t> coarse = coarse_axis(now, wanted);
     const Resampling& how = options_.resampling_fn_data_kwargs;
