@@ -150,11 +150,14 @@ torch.jit.save(torch.jit.script(Bright()), FOLDER / "bright.pt")
 torch.jit.save(torch.jit.script(Plain()), FOLDER / "plain.pt")
 torch.save({"image_encoder.patch_embed.seq.0.c.weight": torch.zeros(1)}, FOLDER / "mobile_sam.pt")
 
-# Names and shapes of sam_vit_b_01ec64.pth.
-with torch.device("meta"):
-    vit_b = _build_sam(768, 12, 12, [2, 5, 8, 11])
-names = {name: list(tensor.shape) for name, tensor in vit_b.state_dict().items()}
+# Names and shapes of sam_vit_b_01ec64.pth, sam_vit_l_0b3195.pth and sam_vit_h_4b8939.pth.
+sizes = {"vit_b": (768, 12, 12, [2, 5, 8, 11]), "vit_l": (1024, 24, 16, [5, 11, 17, 23]), "vit_h": (1280, 32, 16, [7, 15, 23, 31])}
+names = {}
+for name, size in sizes.items():
+    with torch.device("meta"):
+        published = _build_sam(*size)
+    names[name] = {key: list(tensor.shape) for key, tensor in published.state_dict().items()}
 (Path(__file__).resolve().parent / "promptable.json").write_text(
-    json.dumps({"model": {"_target_": "Sam", **OPTIONS}, "prompted": prompted, "squares": squares, "vit_b": names,
+    json.dumps({"model": {"_target_": "Sam", **OPTIONS}, "prompted": prompted, "squares": squares, **names,
                 "loaded": values(out["low_res_logits"][:, 0])},
                separators=(",", ":")) + "\n")

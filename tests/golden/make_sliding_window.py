@@ -186,6 +186,12 @@ def taper(ly, lx, sig=7.5):
     return mask[y : y + ly, x : x + lx]
 
 
+def border(size, roi, div=16):
+    """Cellpose: get_pad_yx(..., min_size=roi) of one side: in front, behind."""
+    pad = int(div * np.ceil(size / div) - size) if size >= roi else max(0, roi - size - div)
+    return div // 2 + pad // 2, div // 2 + pad - pad // 2
+
+
 def stitch(image, roi, starts, weights):
     total = torch.zeros(1, 2, *image.shape[2:], dtype=torch.float64)
     count = torch.zeros(image.shape[2:], dtype=torch.float64)
@@ -210,16 +216,21 @@ def spacing():
         ]
         g.add(f"starts_{kind}", {}, {"input": line}, starts=cases)
     flat, cube = g.put("flat", torch.rand(1, 1, 15, 12)), g.put("cube", torch.rand(1, 1, 7, 6, 5))
-    for key, roi in ((flat, [6, 5]), (flat, [15, 4]), (cube, [4, 5, 3])):
+    for key, roi in ((flat, [6, 5]), (flat, [15, 4]), (flat, [24, 40]), (cube, [4, 5, 3])):
         for overlap in (0.25, 0.5):
             for kind in starts:
-                image = g.tensors[key]
+                image, sides = g.tensors[key], g.tensors[key].shape[2:]
+                if kind == "even" and roi[0] > sides[0]:
+                    continue
+                pads = [border(s, r) if kind == "cellpose" else (0, 0) for s, r in zip(sides, roi)]
+                inside = (..., *(slice(p[0], p[0] + s) for p, s in zip(pads, sides)))
+                image = F.pad(image, [w for p in reversed(pads) for w in p])
                 placed = [starts[kind](s, r, overlap) for s, r in zip(image.shape[2:], roi)]
                 for mode in ("constant", "gaussian", "cellpose"):
                     if mode == "cellpose" and (kind != "cellpose" or len(roi) != 2):
                         continue
                     weights = torch.from_numpy(taper(*roi)) if mode == "cellpose" else compute_importance_map(tuple(roi), mode)
-                    made = stitch(image, roi, placed, weights.double())
+                    made = stitch(image, roi, placed, weights.double())[inside]
                     name = f"{kind}_{len(roi)}d_{roi}_{overlap}_{mode}".replace(" ", "")
                     g.add(name, plain(roi, overlap, 3, mode, spacing=kind), {"input": key, "output_0": made}, model=["full"])
     return g

@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "config/json.h"
 #include "config/registry.h"
+#include "nn/weight_shapes.h"
 #include "nn/weights.h"
 #include "tests/support/message_of.h"
 #include "tests/support/network_golden.h"
@@ -119,13 +122,69 @@ TEST(Promptable, LabelsGoWhereTheirPixelsGo) {
   EXPECT_TRUE(square.equal(expected));
 }
 
-TEST(Promptable, TheDefaultsHaveTheNamesAndShapesOfVitB) {
-  std::map<std::string, std::vector<int64_t>> expected, found;
-  for (const auto& [name, shape] : promptable_golden().at("vit_b").map)
-    expected[name] = shape.as<std::vector<int64_t>>();
-  const auto model = make<nn::Model>("_target_: Sam");
-  for (const auto& [name, tensor] : nn::state_of(*model)) found[name] = tensor.sizes().vec();
-  EXPECT_EQ(found, expected);
+using NamesAndShapes = std::map<std::string, std::vector<int64_t>>;
+
+/// Those of a golden list but for blocks from `depth` on, all of which are alike.
+NamesAndShapes names_of(const config::Node& golden, int64_t depth) {
+  NamesAndShapes names;
+  for (const auto& [name, shape] : golden.map) {
+    const std::size_t block = name.find(".blocks.");
+    if (block == std::string::npos || std::stoll(name.substr(block + 8)) < depth)
+      names[name] = shape.as<std::vector<int64_t>>();
+  }
+  return names;
+}
+
+/// The sizes of configs/model/NAME.yaml, with fewer blocks, which would take gigabytes.
+config::Node first_blocks_of(const std::string& name, int64_t depth) {
+  config::Node model = config::load_yaml(CYTRA_SOURCE_DIR "/configs/model/" + name + ".yaml");
+  model.set("depth", config::Node::make_integer(depth));
+  std::vector<int64_t> whole;
+  for (const auto block : model.get<std::vector<int64_t>>("global_attn_indexes"))
+    if (block < depth) whole.push_back(block);
+  model.set("global_attn_indexes", config::Node::make_list(whole));
+  return model;
+}
+
+NamesAndShapes names_of(const config::Node& model) {
+  NamesAndShapes names;
+  const auto made = make<nn::Model>(model);
+  for (const auto& [name, tensor] : nn::state_of(*made)) names[name] = tensor.sizes().vec();
+  return names;
+}
+
+TEST(Promptable, ConfigurationsHaveTheNamesAndShapesOfThePublishedWeights) {
+  EXPECT_EQ(names_of(config::parse_yaml("_target_: Sam", "Sam")),
+            names_of(promptable_golden().at("vit_b"), 12));
+  for (const auto& [config, name, depth] : {std::tuple("sam", "vit_b", 3),
+                                            std::tuple("sam_vit_l", "vit_l", 6),
+                                            std::tuple("sam_vit_h", "vit_h", 8)}) {
+    EXPECT_EQ(names_of(first_blocks_of(config, depth)),
+              names_of(promptable_golden().at(name), depth))
+        << name;
+  }
+}
+
+/// What the shapes of published weights say is what configurations have.
+TEST(Promptable, ShapesTellTheSizesOfTheEncoder) {
+  const std::string cellpose = CYTRA_SOURCE_DIR "/tests/golden/cellpose.json";
+  const config::Node cpsam = config::parse_json(read_file(cellpose), cellpose).at("cpsam");
+  const bool are_cellposes = true;
+  for (const auto& [config, golden, name, is_cellposes] :
+       {std::tuple("sam", promptable_golden().at("vit_b"), "image_encoder.", !are_cellposes),
+        std::tuple("sam_vit_l", promptable_golden().at("vit_l"), "image_encoder.", !are_cellposes),
+        std::tuple("sam_vit_h", promptable_golden().at("vit_h"), "image_encoder.", !are_cellposes),
+        std::tuple("cpsam", cpsam, "encoder.", are_cellposes)}) {
+    io::TensorViews tensors;
+    for (const auto& [key, shape] : golden.map)
+      tensors["module." + key].shape = shape.template as<std::vector<int64_t>>();
+    const nn::WeightShapes shapes("file", tensors, "module.", config);
+    const config::Node expected =
+        config::load_yaml(CYTRA_SOURCE_DIR "/configs/model/" + std::string(config) + ".yaml");
+    for (const auto& [key, value] : nn::sam_encoder_options(shapes, name, is_cellposes).map)
+      EXPECT_EQ(config::to_yaml(value), config::to_yaml(expected.at(key))) << config << " " << key;
+  }
+  EXPECT_EQ(names_of(first_blocks_of("cpsam", 6)), names_of(cpsam, 6));
 }
 
 TEST(Promptable, SizesThatDoNotFitAreRefused) {

@@ -114,14 +114,14 @@ struct Transform {
   virtual bool is_random() const { return false; }
   /// Whether it reads images from files; images in memory do not need it.
   virtual bool loads() const { return false; }
-  /// Whether it makes one channel of colours, for a model that takes one.
+  /// Whether it makes the channels that a model takes of those that an image has.
   virtual bool takes_colours() const { return false; }
   /// The number of draws per image (MONAI's num_samples).
   virtual int64_t num_samples() const { return 1; }
 };
 
 using Transforms = std::vector<std::shared_ptr<Transform>>;
-/// Whether one of them makes one channel of colours.
+/// Whether one of them makes the channels that a model takes.
 bool take_colours(const Transforms& transforms);
 
 }  // namespace cytra::data

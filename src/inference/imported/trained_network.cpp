@@ -7,6 +7,7 @@
 #include "config/json.h"
 #include "config/registry.h"
 #include "config/run_config.h"
+#include "inference/imported/cellpose.h"
 #include "inference/imported/nnunet.h"
 #include "inference/models/model_kinds.h"
 #include "io/safetensors.h"
@@ -127,8 +128,10 @@ LoadedModel load_nnunet_archive(const std::string& path) {
 }
 
 LoadedModel load_weights(const std::string& path, const std::optional<std::string>& config) {
-  return load_network(
-      path, config ? config::load_run_config(*config, true) : nn::checkpoint_config(path), !config);
+  if (config) return load_network(path, config::load_run_config(*config, true), false);
+  if (std::optional<config::Node> told = cellpose_config(path))
+    return load_network(path, std::move(*told), false);
+  return load_network(path, nn::checkpoint_config(path), true);
 }
 
 LoadedModel load_nnunet_model(const std::string& path, const std::optional<std::string>& config) {

@@ -134,15 +134,11 @@ class ModelInput::Reader {
 
   int64_t count() const { return count_; }
   int64_t bytes() const { return loading_bytes(image_.reader->info()); }
-  std::vector<int64_t> shape() const {
-    std::vector<int64_t> shape{image_.reader->info().shape[0]};
+  /// `channels`: those that transforms make of it; 0: as there are.
+  std::vector<int64_t> shape(int64_t channels = 0) const {
+    std::vector<int64_t> shape{channels > 0 ? channels : image_.reader->info().shape[0]};
     for (std::size_t d = axis_; d < 3; ++d) shape.push_back(image_.region.size[d]);
     return shape;
-  }
-  std::vector<int64_t> changed_shape() const {
-    std::vector<int64_t> changed = shape();
-    if (data::take_colours(owners_)) changed[0] = 1;
-    return changed;
   }
   /// Adds a change of rows, which belongs to `owner`.
   void add(data::RowChange change, std::shared_ptr<data::Transform> owner) {
@@ -255,7 +251,8 @@ InputTransforms::InputTransforms(const Node& config, const std::string& left_out
 }
 
 void InputTransforms::expect_channels(int64_t channels) {
-  channels_ = data::take_colours(transforms_) ? 0 : channels;
+  made_channels_ = data::take_colours(transforms_) ? channels : 0;
+  channels_ = made_channels_ > 0 ? 0 : channels;
 }
 
 ModelInput InputTransforms::apply(data::Sample sample,
@@ -352,7 +349,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
     }
   }
   if (input.reader_) {
-    input.shape = input.reader_->changed_shape();
+    input.shape = input.reader_->shape(made_channels_);
   } else {
     input.image_ = sample.at(image);
     input.shape = input.image_.sizes().vec();

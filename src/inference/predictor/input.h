@@ -73,7 +73,8 @@ class InputTransforms {
                    bool scans) const;
   data::Transforms transforms_, lazy_;  // the same transforms, but images are read when needed
   bool choose_time_ = false, tracks_ = false;
-  int64_t channels_ = 0;
+  int64_t channels_ = 0;       // what the model takes of the image; 0: not known, or any
+  int64_t made_channels_ = 0;  // what transforms make of any; 0: none do
   std::string axes_;
 };
 

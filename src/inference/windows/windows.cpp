@@ -37,6 +37,14 @@ std::vector<T> per_dimension(std::vector<T> values,
   return values;
 }
 
+/// A side with Cellpose's border: 8 voxels and more on either end, so that it is a multiple of 16,
+/// or a window. Source: cellpose.transforms.get_pad_yx.
+int64_t with_border(int64_t side, int64_t roi) {
+  constexpr int64_t kDivisor = 16;
+  return kDivisor + (side < roi ? std::max(side, roi - kDivisor)
+                                : (side + kDivisor - 1) / kDivisor * kDivisor);
+}
+
 /// A window's weights along each dimension, and the lower limit of their products.
 struct Factors {
   std::vector<std::vector<float>> of;
@@ -237,6 +245,8 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
   layout.before.assign(dims, 0);
   for (std::size_t d = 0; d < dims; ++d) {
     int64_t& roi = layout.roi[d];
+    const bool has_border =
+        options.spacing == "cellpose" && roi > 0 && static_cast<int64_t>(d) != layout.slice_dim;
     if (size[d] < 1) {
       throw DataError("sliding window: an image of ({}), expected one voxel at least",
                       fmt::join(size, ","));
@@ -245,7 +255,8 @@ WindowLayout layout_windows(const std::vector<int64_t>& size, const SlidingWindo
     const int64_t unit = units[d];
     const auto in_units = [unit](int64_t side) { return (side + unit - 1) / unit; };
     roi = in_units(roi) * unit;
-    layout.padded[d] = std::max(in_units(size[d]) * unit, roi);
+    const int64_t whole = in_units(size[d]) * unit;
+    layout.padded[d] = has_border ? with_border(whole, roi) : std::max(whole, roi);
     const int64_t missing = layout.padded[d] - size[d];
     layout.before[d] = options.unit.empty() ? missing / 2 : 0;
     const int64_t most = !options.unit.empty()                ? missing

@@ -17,6 +17,10 @@ struct SamEncoderOptions {
           window_size = 14, out_chans = 256;
   double mlp_ratio = 4;
   std::vector<int64_t> global_attn_indexes{2, 5, 8, 11};
+  // Of Cellpose-SAM, whose blocks all attend to the whole image, but keep the relative positions
+  // that they have learned in Segment Anything, resampled to the present sides.
+  int64_t pretrained_side = 0;  // tokens of the sides of that image; 0: blocks are as they are
+  double rdrop = 0;             // chance in training that the last block is left out
   void visit(auto& v) {
     v("img_size", img_size, "pixels S of the square that it takes", 8, 1e5);
     v("patch_size", patch_size, "pixels of a patch's sides, each patch a token", 1, 1024);
@@ -46,6 +50,7 @@ class SamEncoder final : public torch::nn::Module {
  private:
   struct Attention;
   struct Block;
+  double rdrop_;
   std::shared_ptr<Conv> patches_;
   at::Tensor positions_;
   std::vector<std::shared_ptr<Block>> blocks_;

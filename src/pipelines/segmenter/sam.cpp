@@ -1,11 +1,8 @@
 // Part of pipelines/segmenter/segmenters.h: Cytra's networks as segmenters. A checkpoint holds the
 // options of its network; for weights of Meta they follow from the shapes.
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "config/registry.h"
@@ -14,6 +11,7 @@
 #include "io/weights/torch_file.h"
 #include "nn/fingerprint.h"
 #include "nn/promptable.h"
+#include "nn/weight_shapes.h"
 #include "nn/weights.h"
 #include "pipelines/segmenter/segmenters.h"
 
@@ -105,103 +103,53 @@ class SamSegmenter final : public PromptedSegmenter {
   Part encoder_, decoder_;
 };
 
-/// What the shapes in a file of weights say about the network.
-class SamShapes {
- public:
-  SamShapes(const std::string& path, const io::TensorViews& tensors)
-      : path_(path), tensors_(tensors) {
-    const std::string first = "image_encoder.patch_embed.proj.weight";
-    bool is_tiny_vit = false;
-    for (const auto& [name, view] : tensors) {
-      if (name.ends_with(first)) {
-        front_ = name.substr(0, name.size() - first.size());
-        return;
-      }
-      is_tiny_vit = is_tiny_vit || name.find("image_encoder.patch_embed.seq.") != std::string::npos;
-    }
-    if (is_tiny_vit)
-      throw DataError(path +
-                      ": MobileSAM's TinyViT, which is not known here; expected weights of Segment "
-                      "Anything with a ViT (sam_vit_b_01ec64.pth), or TorchScript");
-    throw DataError(
-        "{}: not weights of Segment Anything with a ViT (there is no '{}'); a checkpoint of `train "
-        "experiment=promptable/cells` and TorchScript will do, too",
-        path,
-        first);
+/// What stands before the names of weights of Segment Anything. Throws: DataError for others.
+std::string front_of(const std::string& path, const io::TensorViews& tensors) {
+  const std::string first = "image_encoder.patch_embed.proj.weight";
+  bool is_tiny_vit = false;
+  for (const auto& [name, view] : tensors) {
+    if (name.ends_with(first)) return name.substr(0, name.size() - first.size());
+    is_tiny_vit = is_tiny_vit || name.find("image_encoder.patch_embed.seq.") != std::string::npos;
   }
-  /// The shapes do not show the number of the decoder's heads: all published networks have 8.
-  config::Node model() const {
-    const std::string encoder = "image_encoder.", block = encoder + "blocks.0.";
-    const int64_t features = size(encoder + "patch_embed.proj.weight", 0);
-    const int64_t patch = size(encoder + "patch_embed.proj.weight", 3);
-    const int64_t side = size(encoder + "pos_embed", 1);
-    const int64_t depth = count(encoder + "blocks.{}.norm1.weight");
-    int64_t window = side;
-    std::vector<int64_t> whole;
-    for (int64_t i = 0; i < depth; ++i) {
-      const int64_t reach =
-          (size(fmt::format("{}blocks.{}.attn.rel_pos_h", encoder, i), 0) + 1) / 2;
-      if (reach == side) whole.push_back(i);
-      window = std::min(window, reach);
-    }
-    config::Node node = config::Node::make_map();
-    node.set("_target_", config::Node::make_string("Sam"));
-    const auto set = [&](const char* key, int64_t value) {
-      node.set(key, config::Node::make_integer(value));
-    };
-    set("img_size", side * patch);
-    set("patch_size", patch);
-    set("embed_dim", features);
-    set("depth", depth);
-    set("num_heads", features / size(block + "attn.rel_pos_h", 1));
-    set("out_chans", size(encoder + "neck.0.weight", 0));
-    set("window_size", window);
-    node.set(
-        "mlp_ratio",
-        config::parse_yaml(fmt::format("{}",
-                                       static_cast<double>(size(block + "mlp.lin1.weight", 0)) /
-                                           static_cast<double>(features)),
-                           "mlp_ratio"));
-    node.set("global_attn_indexes", config::Node::make_list(whole));
-    const std::string decoder = "mask_decoder.", head = decoder + "iou_prediction_head.layers.";
-    set("mask_in_chans", size("prompt_encoder.mask_downscaling.3.weight", 0));
-    set("num_multimask_outputs", size(decoder + "mask_tokens.weight", 0) - 1);
-    set("decoder_depth", count(decoder + "transformer.layers.{}.norm1.weight"));
-    set("decoder_mlp_dim", size(decoder + "transformer.layers.0.mlp.lin1.weight", 0));
-    set("iou_head_depth", count(head + "{}.weight"));
-    set("iou_head_hidden_dim", size(head + "0.weight", 0));
-    return node;
-  }
+  if (is_tiny_vit)
+    throw DataError(path +
+                    ": MobileSAM's TinyViT, which is not known here; expected weights of Segment "
+                    "Anything with a ViT (sam_vit_b_01ec64.pth), or TorchScript");
+  throw DataError(
+      "{}: not weights of Segment Anything with a ViT (there is no '{}'); a checkpoint of `train "
+      "experiment=promptable/cells` and TorchScript will do, too",
+      path,
+      first);
+}
 
- private:
-  /// Throws: DataError when it is not there.
-  int64_t size(const std::string& name, std::size_t dimension) const {
-    const auto found = tensors_.find(front_ + name);
-    if (found == tensors_.end() || found->second.shape.size() <= dimension)
-      throw DataError("{}: not weights of Segment Anything with a ViT: '{}' is {}",
-                      path_,
-                      name,
-                      found == tensors_.end() ? "missing" : "of another shape");
-    return found->second.shape[dimension];
-  }
-  int64_t count(const std::string& pattern) const {
-    int64_t n = 0;
-    while (tensors_.count(front_ + fmt::format(fmt::runtime(pattern), n)) > 0) ++n;
-    return n;
-  }
-  const std::string& path_;
-  const io::TensorViews& tensors_;
-  std::string front_;  // what stands before the names
-};
+/// What the shapes in a file of weights say about the network. They do not show the number of the
+/// decoder's heads: all published networks have 8.
+config::Node model_of_shapes(const std::string& path, const io::TensorViews& tensors) {
+  const nn::WeightShapes shapes(
+      path, tensors, front_of(path, tensors), "Segment Anything with a ViT");
+  config::Node node = nn::sam_encoder_options(shapes, "image_encoder.");
+  node.set("_target_", config::Node::make_string("Sam"));
+  const auto set = [&](const char* key, int64_t value) {
+    node.set(key, config::Node::make_integer(value));
+  };
+  const std::string decoder = "mask_decoder.", head = decoder + "iou_prediction_head.layers.";
+  set("mask_in_chans", shapes.size("prompt_encoder.mask_downscaling.3.weight", 0));
+  set("num_multimask_outputs", shapes.size(decoder + "mask_tokens.weight", 0) - 1);
+  set("decoder_depth", shapes.count(decoder + "transformer.layers.{}.norm1.weight"));
+  set("decoder_mlp_dim", shapes.size(decoder + "transformer.layers.0.mlp.lin1.weight", 0));
+  set("iou_head_depth", shapes.count(head + "{}.weight"));
+  set("iou_head_hidden_dim", shapes.size(head + "0.weight", 0));
+  return node;
+}
 
 /// The configuration of the network whose weights the file holds.
 config::Node model_of_file(const std::string& path) {
   if (io::is_torch_file(path)) {
     const io::TorchFile file(path);
-    return SamShapes(path, file.tensors()).model();
+    return model_of_shapes(path, file.tensors());
   }
   const io::SafetensorsFile file(path);
-  if (file.metadata().count("config") == 0) return SamShapes(path, file.tensors()).model();
+  if (file.metadata().count("config") == 0) return model_of_shapes(path, file.tensors());
   return nn::checkpoint_config(path).at("task.model");
 }
 
