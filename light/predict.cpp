@@ -171,6 +171,10 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
   const Stopwatch stopwatch;
   const c10::Device device = device::choose_device(config.trainer.accelerator);
   inference::Subject subject = inference::load_subject(config, device, config.trainer.precision);
+  const auto task = subject.first().config.get<std::string>("task._target_", "");
+  if (task.ends_with("ClassificationTask") || task.ends_with("ScalarRegressionTask"))
+    throw ConfigError(subject.first().path +
+                      ": it tells of whole images; `predict` of the whole package makes tables");
   inference::scale_objects(subject, config.predict.diameter);
   inference::PredictorOptions options;
   options.form = config.predict.save == "auto" ? "" : config.predict.save;

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -33,10 +34,24 @@ namespace {
 namespace fs = std::filesystem;
 using config::Node;
 
+/// The section `export`.
+struct ShapeOptions {
+  std::vector<int64_t> input_shape;
+  void visit(auto& v) {
+    v("input_shape",
+      input_shape,
+      "[D,]H,W of the only images that the file takes, for torchscript, onnx and openvino; []: any "
+      "sides, where the network's own do not enter what it computes",
+      1,
+      4096);
+  }
+};
+
 /// All that `export_model` takes.
 struct ExportConfig : CommonConfig {
   inference::CheckpointOptions checkpoint;
   std::string format = "safetensors", quantization = "none", output;
+  ShapeOptions shape;
   BioimageioOptions bioimageio;
   NnunetOptions nnunet;
   void visit(auto& v) {
@@ -53,6 +68,7 @@ struct ExportConfig : CommonConfig {
       "for CPUs; with format=torchscript",
       {"none", "int8_dynamic"});
     v("output", output, "the file to write", config::required);
+    v("export", shape, "what the file takes");
     v("bioimageio", bioimageio, "what a package says of the model");
     v("nnunet", nnunet, "what nnU-Net needs to know");
     CommonConfig::visit(v);
@@ -61,6 +77,10 @@ struct ExportConfig : CommonConfig {
   void check() const {
     if (quantization != "none" && format != "torchscript")
       throw ConfigError("quantization=" + quantization + ": expected format=torchscript, not " +
+                        format);
+    if (!shape.input_shape.empty() && format != "torchscript" && format != "onnx" &&
+        format != "openvino")
+      throw ConfigError("export.input_shape: expected format=torchscript, onnx or openvino, not " +
                         format);
     if (format == "bioimageio") expect_package_options(bioimageio, output);
     if (format == "nnunet") expect_nnunet_options(nnunet, output);
@@ -195,7 +215,8 @@ std::string torchscript_of(inference::LoadedModel& model, Metadata& metadata, bo
                       "registered here, or TorchScript");
   }
   std::optional<std::string> bytes = traced(model, metadata, is_int8, 2);
-  if (!bytes && model.fixed_window.empty()) {
+  const bool is_kept = !bytes && model.fixed_window.empty();
+  if (is_kept) {
     model.fixed_window = window_of(model);
     metadata["config"] = config::to_yaml(config_of_network(model));
     bytes = traced(model, metadata, is_int8, 2);
@@ -203,7 +224,7 @@ std::string torchscript_of(inference::LoadedModel& model, Metadata& metadata, bo
   const bool is_single = !bytes;
   if (is_single) bytes = traced(model, metadata, is_int8, 1);
   if (!bytes) throw std::runtime_error("the exported model gives other values");
-  if (!model.fixed_window.empty() && model.network->fixed_size().empty())
+  if (is_kept && model.network->fixed_size().empty())
     log::warn(
         "{}: the network computes with the sides of its images, which a trace keeps: the file "
         "takes images of ({}) alone{}; Cytra cuts others into windows of that size",
@@ -211,6 +232,25 @@ std::string torchscript_of(inference::LoadedModel& model, Metadata& metadata, bo
         fmt::join(model.fixed_window, ", "),
         is_single ? ", one at a time" : "");
   return *bytes;
+}
+
+/// Makes `asked` the only sides that the model takes. Throws: ConfigError where it does not.
+void take_shape(inference::LoadedModel& model, const std::vector<int64_t>& asked) {
+  const std::vector<int64_t> only = std::exchange(model.fixed_window, asked);
+  try {
+    const at::NoGradGuard no_grad;
+    if (!model.network) throw DataError("its sides are its own: it is no network of ours");
+    if (!only.empty() && only != asked)
+      throw DataError("it takes [{}] alone", fmt::join(only, ","));
+    model.forward(example(model, 1, 1));
+  } catch (const DataError& error) {
+    throw ConfigError("export.input_shape=[{}]: {}: {}; expected [{}]{}",
+                      fmt::join(asked, ","),
+                      model.path,
+                      error.what(),
+                      fmt::join(only.empty() ? model.divisor : only, ","),
+                      only.empty() ? " or multiples" : "");
+  }
 }
 
 /// The path without its extension: OUTPUT of OUTPUT.xml and OUTPUT.bin.
@@ -266,6 +306,10 @@ void write_model(const ExportConfig& config, inference::LoadedModel& model, Meta
   }
   if (config.format == "nnunet") return write_nnunet(config.output, config.nnunet, model);
   expect_network_alone(model, config);
+  if (!config.shape.input_shape.empty()) {
+    take_shape(model, config.shape.input_shape);
+    metadata["config"] = config::to_yaml(config_of_network(model));
+  }
   if (model.network) nn::fold(*model.network);
   const std::string bytes = torchscript_of(model, metadata, config.quantization != "none");
   if (config.format == "torchscript") return write_file(config.output, bytes);

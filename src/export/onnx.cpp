@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/freeze_module.h>
 #include <torch/csrc/jit/passes/inliner.h>
@@ -65,8 +66,14 @@ std::vector<std::string> shape_text(const OnnxShapes& shapes, const std::string&
 std::string to_onnx(const std::string& torchscript,
                     const OnnxShapes& shapes,
                     const std::map<std::string, std::string>& metadata) {
-  const std::shared_ptr<torch::jit::Graph> source = onnx::frozen_graph(torchscript);
+  std::shared_ptr<torch::jit::Graph> source = onnx::frozen_graph(torchscript);
   onnx::Graph graph(shapes.spatial_dims);
+  if (!shapes.fixed.empty()) {
+    torch::jit::ConstantPropagation(source);
+    std::vector<int64_t> sides{1, shapes.in_channels};
+    sides.insert(sides.end(), shapes.fixed.begin(), shapes.fixed.end());
+    graph.run(*source, at::zeros(sides));
+  }
   const onnx::Value* image = source->inputs().at(1);  // after `self`
   graph.set(image, "image");
   graph.set_channels(image, shapes.in_channels);

@@ -176,6 +176,62 @@ TEST(ModelsOfOthers, AnExportedNetworkIsPredictedFromEachFormat) {
   }
 }
 
+/// Networks that take one size, of images that are smaller than it and no multiples of it.
+TEST(ModelsOfOthers, ExportsOfOneSizePredictAsTheirCheckpoints) {
+  const test::TmpDir dir;
+  std::vector<std::string> images;
+  for (const std::string size : {"24", "72"}) {
+    const std::string folder = dir / ("samples" + size);
+    EXPECT_EQ(shell("\"$BIN/generate_samples\" --train 2 --valid 1 --test 1 --size " + size +
+                    " --output '" + folder + "'")
+                  .code,
+              0);
+    images.push_back(folder + "/images/test_0000_raw.ome.tif");
+  }
+  const std::string vit =
+      "'patch_shape=[32,32]' model.emb_dim=16 model.encoder_layer=2 model.encoder_head=2 ";
+  for (const auto& [name, shape, training] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"mae",
+            "[32,32]",
+            "experiment=im2im/mae model.decoder_layer=1 model.decoder_dim=18 " + vit},
+           {"seg_vit",
+            "[32,32]",
+            "experiment=im2im/vit_segmentation model.n_decoder_filters=16 " + vit},
+           {"swin_unetr",
+            "[64,64]",
+            "experiment=im2im/segmentation model=swin_unetr 'patch_shape=[64,64]' "
+            "model.feature_size=12"},
+           {"dynunet",
+            "[32,32]",
+            "experiment=im2im/segmentation 'model.filters=[4,8]' 'patch_shape=[32,32]'"}}) {
+    SCOPED_TRACE(name);
+    const std::string run = dir / name, checkpoint = run + "/checkpoints/last.ckpt";
+    const Outcome trained =
+        shell("\"$BIN/train\" " + training + " 'data.path=" + (dir / "samples72") +
+              "' trainer.accelerator=cpu " + "trainer.max_steps=1 'paths.output_dir=" + run + "'");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const std::string more =
+        (name == "mae" ? "predict.save=auto " : "") + ("'inference_args.roi_size=" + shape + "'");
+    for (const std::string format : {"torchscript", "onnx", "openvino"}) {
+      const std::string file = run + format,
+                        begin = "\"$BIN/export_model\" 'checkpoint.ckpt_path=" + checkpoint +
+                                "' format=" + format + " 'output=" + file + "' export.input_shape=";
+      const Outcome exported = shell(begin + "'" + shape + "'");
+      ASSERT_EQ(exported.code, 0) << format << exported.err;
+      for (const std::string& image : images)
+        EXPECT_LT(
+            largest_difference(logits_of(file + (format == "openvino" ? ".xml" : ""), image, more),
+                               logits_of(checkpoint, image, more)),
+            1e-4)
+            << format << image;
+      const Outcome wrong = shell(begin + "[33,33]");
+      EXPECT_EQ(wrong.code, 2);
+      EXPECT_NE(wrong.err.find("export.input_shape=[33,33]: "), std::string::npos) << wrong.err;
+    }
+  }
+}
+
 /// What `bioimageio test` says of such packages: tests/golden/check_bioimageio.py.
 TEST(ModelsOfOthers, APackageIsReadAndWritten) {
   const test::TmpDir dir;

@@ -71,20 +71,22 @@ void expect_used(const PredictConfig& config, Result result) {
 }  // namespace
 
 std::vector<HeadWork> works_of(const inference::Subject& subject, const PredictConfig& config) {
-  expect_used(config, subject.result());
+  Result result = subject.result();
+  if (result == Result::images && tasks::is_of_whole_images(subject.first().config.at("task")))
+    result = Result::numbers;  // of an exported network
+  expect_used(config, result);
   std::vector<HeadWork> works;
-  if (subject.result() == Result::boxes) {
+  if (result == Result::boxes) {
     works.push_back({"",
                      std::make_unique<pipelines::BoxWork>(
                          subject, config.data, config.predict, config.inference_args)});
     return works;
   }
-  if (subject.result() == Result::numbers) {
+  if (result == Result::numbers) {
     works.push_back(
         {"", std::make_unique<pipelines::NumberWork>(subject, config.data, config.predict)});
     return works;
   }
-  tasks::expect_images(subject.first().path, subject.first().config.at("task"));
   inference::PredictorOptions options;
   options.form = config.predict.save == "auto" ? "" : config.predict.save;
   options.threshold = config.predict.threshold;

@@ -19,11 +19,13 @@ std::string Graph::add(const std::string& type,
 }
 
 std::string Graph::weight(const at::Tensor& tensor) {
-  const bool is_whole = at::isIntegralType(tensor.scalar_type(), true);
+  const bool is_whole = at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
   std::string name = fmt::format("weight_{}", count_++);
-  const at::Tensor stored = is_whole                              ? tensor.to(at::kLong)
-                            : tensor.scalar_type() == at::kDouble ? tensor.to(at::kFloat)
-                                                                  : tensor;
+  const at::Tensor stored =
+      is_whole ? tensor.to(at::kLong)
+      : tensor.scalar_type() == at::kDouble || tensor.scalar_type() == at::kBool
+          ? tensor.to(at::kFloat)
+          : tensor;
   initializers.push_back(tensor_proto(name, stored));
   return name;
 }
@@ -83,6 +85,8 @@ std::string Graph::shape(const Value* list) {
 
 int64_t Graph::channels(const Value* value) const {
   const auto found = channels_.find(value);
+  if (const auto own = sizes_.find(value); own != sizes_.end() && own->second.size() > 1)
+    return own->second[1];
   return found == channels_.end() ? 0 : found->second;
 }
 
@@ -98,7 +102,14 @@ bool translate(Graph& graph, const Node& node) {
       kind == c10::prim::TupleConstruct || kind == c10::prim::DictConstruct)
     return true;  // converted where they are used
   const std::string name = own_name_of(node);
-  for (const Rules* rules : {&layer_rules(), &value_rules()}) {
+  const bool is_sized = graph.has_sizes();
+  if (is_sized && (name == "chunk" || name == "split")) return true;  // their parts are named
+  if (is_sized && kind == c10::prim::ListUnpack) {
+    unpack(graph, node);
+    return true;
+  }
+  static const Rules none;
+  for (const Rules* rules : {is_sized ? &token_rules() : &none, &layer_rules(), &value_rules()}) {
     const auto rule = rules->find(name);
     if (rule == rules->end()) continue;
     graph.set(node.output(), rule->second(graph, node));

@@ -53,6 +53,15 @@ class Graph {
   /// The channels of a tensor; 0: unknown.
   int64_t channels(const Value* value) const;
   void set_channels(const Value* value, int64_t count) { channels_[value] = count; }
+  /// Runs the source on an image of the only size that the network takes, for sizes().
+  void run(const torch::jit::Graph& source, const at::Tensor& image);
+  bool has_sizes() const { return !sizes_.empty(); }
+  /// Throws: Unsupported for what run() has not seen.
+  const std::vector<int64_t>& sizes(const Value* value) const {
+    const auto found = sizes_.find(value);
+    if (found == sizes_.end()) throw Unsupported{"of an unknown size"};
+    return found->second;
+  }
 
   const int64_t spatial_dims;
   std::vector<Message> nodes, initializers;
@@ -60,6 +69,7 @@ class Graph {
  private:
   std::unordered_map<const Value*, std::string> names_;
   std::unordered_map<const Value*, int64_t> channels_;
+  std::unordered_map<const Value*, std::vector<int64_t>> sizes_;
   int64_t count_ = 0;
 };
 
@@ -69,6 +79,9 @@ using Rules = std::unordered_map<std::string, Rule>;
 
 const Rules& layer_rules();
 const Rules& value_rules();
+const Rules& token_rules();  // for known sizes
+/// Names the outputs of prim::ListUnpack, the parts of a tensor that chunk and split make.
+void unpack(Graph& graph, const Node& node);
 
 /// Adds nodes for an operator of ATen; returns false when there is no rule for it. Throws:
 /// Unsupported.

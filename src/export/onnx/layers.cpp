@@ -219,7 +219,8 @@ std::string pad(Graph& graph, const Node& node) {
   if (mode == "replicate") mode = "edge";
   if (mode == "circular") throw Unsupported{"with circular padding"};
   const Sizes given = sizes_at(node, 1);
-  const auto rank = static_cast<std::size_t>(graph.spatial_dims) + 2;
+  const auto rank = graph.has_sizes() ? graph.sizes(node.input(0)).size()
+                                      : static_cast<std::size_t>(graph.spatial_dims) + 2;
   Sizes pads(2 * rank, 0);
   for (std::size_t i = 0; i < given.size() / 2; ++i) {
     pads.at(rank - 1 - i) = given[2 * i];

@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TracerMode.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -36,6 +37,7 @@ int64_t product(const Sizes& sizes) {
 
 UnitMask UnitMask::draw(
     int64_t images, int64_t units, double ratio, bool at_random, c10::Device device) {
+  const at::tracer::impl::NoTracerDispatchMode untraced;  // it depends on no image
   UnitMask mask;
   mask.visible = static_cast<int64_t>(static_cast<double>(units) * (1 - ratio));
   const at::Tensor chances = at_random ? at::rand({images, units}, at::TensorOptions(device))

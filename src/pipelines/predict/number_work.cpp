@@ -128,7 +128,7 @@ NumberWork::NumberWork(const inference::Subject& subject,
       x_key_(model_.config.get<std::string>("task.x_key", "raw")),
       spacing_um_(data.spacing_um),
       threshold_(options.threshold),
-      has_pictures_(options.overlay),
+      has_pictures_(options.overlay && subject.first().network),  // exports have no saliency
       has_truth_(data.scores()) {
   const double temperature = options.temperature_number();
   if (temperature != 1 && target_.kind == ImageTarget::Kind::values) {
@@ -214,6 +214,7 @@ void NumberWork::compute(const std::vector<PredictJobPointer>& jobs,
     const at::Tensor own =
         member.decoder->in_units(outputs.at(0)).to(at::kFloat) / member.temperature;
     sum = sum.defined() ? sum + own : own;
+    if (!has_pictures_) continue;
     if (!maps.defined())
       maps = outputs.at(1);
     else if (maps.sizes() == outputs.at(1).sizes())

@@ -141,12 +141,9 @@ std::string ImageTarget::text_of(const at::Tensor& result) const {
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
-void expect_images(const std::string& model, const config::Node& task) {
+bool is_of_whole_images(const config::Node& task) {
   const std::string_view target = target_of(task);
-  if (target != kClassOfImage && target != kValuesOfImage) return;
-  throw ConfigError(
-      model +
-      ": an exported network on whole images; `predict` takes the checkpoint that it was made of");
+  return target == kClassOfImage || target == kValuesOfImage;
 }
 
 ImageTarget image_target_of(const config::Node& task) {

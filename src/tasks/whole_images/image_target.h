@@ -48,9 +48,8 @@ struct ImageTarget {
                              metrics::Metric::Input input) const;
 };
 
-/// Throws: ConfigError that begins with `model` where it is a network without code of ours, whose
-/// configuration has such a task: only the checkpoint that it was made of tells these numbers.
-void expect_images(const std::string& model, const config::Node& task);
+/// Whether the configuration of a task says that its model tells something of whole images.
+bool is_of_whole_images(const config::Node& task);
 /// The target of the configuration of a task on whole images.
 ImageTarget image_target_of(const config::Node& task);
 

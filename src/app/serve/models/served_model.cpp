@@ -191,7 +191,9 @@ ServedModel::ServedModel(std::string name,
         subject.first().path +
         ": its results are boxes, or numbers of whole images; expected a model that makes images");
   }
-  tasks::expect_images(subject.first().path, subject.first().config.at("task"));
+  if (tasks::is_of_whole_images(subject.first().config.at("task")))
+    throw ConfigError(subject.first().path +
+                      ": it tells something of whole images, which `predict` takes");
   inference::PredictorOptions options;
   options.form = form_;
   options.threshold = threshold_;
