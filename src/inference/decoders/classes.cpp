@@ -1,4 +1,6 @@
 // ClassDecoder: a mask, classes that exclude each other, or masks that may overlap.
+#include <ATen/ATen.h>
+
 #include "config/registry.h"
 #include "inference/decoders/decoder.h"
 #include "ops/windows/sums.h"
@@ -11,14 +13,27 @@ class ClassDecoder final : public Decoder {
   struct Options {
     int64_t num_classes = 1;
     bool multilabel = false, labels_only = false;
+    std::string activation;
     void visit(auto& v) {
       v("num_classes", num_classes, "1: a mask; K: classes 0 (background) to K - 1", 1, 65536);
       v("multilabel", multilabel, "the classes are masks that may overlap, a channel each");
       v("labels_only", labels_only, "they are of several models, and have no common probability");
+      v("activation",
+        activation,
+        "what the model ends with, so that it gives probabilities; \"\": it gives logits",
+        {"", "sigmoid", "softmax"});
     }
   };
   explicit ClassDecoder(const Options& options) : options_(options) {}
 
+  /// Logits, whose means over windows and models are sharper than those of probabilities.
+  at::Tensor in_units(const at::Tensor& output) const override {
+    if (options_.activation.empty()) return output;
+    constexpr double kLeast = 1e-30, kLeastOfOne = 1e-7;  // float32's
+    const at::Tensor values = output.to(at::kFloat);
+    return options_.activation == "softmax" ? values.clamp_min(kLeast).log()
+                                            : values.logit(kLeastOfOne);
+  }
   std::vector<std::string> forms() const override {
     if (options_.labels_only) return {"mask"};
     return {"mask", "probability", "logits", "entropy", "variance"};

@@ -47,7 +47,7 @@ at::Tensor Decoder::labels_of(const at::Tensor& values,
   }
   // The order of probabilities is that of their logits.
   const at::Tensor logits = form == "probability" ? values.logit(1e-7) : values;
-  return decode(logits.unsqueeze(0), "mask", threshold)[0];
+  return ops::finish(logits.unsqueeze(0), {}, finish("mask", threshold))[0];
 }
 
 std::vector<std::string> decoder_forms() {
@@ -76,8 +76,8 @@ std::shared_ptr<Decoder> decoder_of(const config::Node& task) {
   classes.set("num_classes",
               config::Node::make_integer(
                   task.get<int64_t>("num_classes", task.get<int64_t>("model.out_channels", 1))));
-  if (const config::Node* multilabel = task.find("multilabel"))
-    classes.set("multilabel", *multilabel);
+  for (const char* key : {"multilabel", "activation"})
+    if (const config::Node* given = task.find(key)) classes.set(key, *given);
   return make<Decoder>(classes);
 }
 

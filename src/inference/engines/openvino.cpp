@@ -108,8 +108,10 @@ const bool added_openvino = add_engine("openvino", {rank_openvino, make_openvino
 
 }  // namespace
 
-OnnxFacts describe_onnx(const std::string& onnx, const std::string& path) {
-  return of_module<OnnxDescription>(kOnnxDescription)(onnx, path);
+OnnxFacts describe_onnx(const std::string& onnx,
+                        const std::string& path,
+                        const std::optional<OnnxEnds>& ends) {
+  return of_module<OnnxDescription>(kOnnxDescription)(onnx, path, ends);
 }
 
 std::function<std::vector<Tensor>(const Tensor&)> onnx_forward(

@@ -31,7 +31,9 @@ using OpenVinoEngine = FixedEngine* (*)(const OpenVinoTask& task);
 constexpr char kOpenVinoEngine[] = "cytra_openvino_engine";
 
 /// Does what describe_onnx() says.
-using OnnxDescription = OnnxFacts (*)(const std::string& onnx, const std::string& path);
+using OnnxDescription = OnnxFacts (*)(const std::string& onnx,
+                                      const std::string& path,
+                                      const std::optional<OnnxEnds>& ends);
 constexpr char kOnnxDescription[] = "cytra_openvino_onnx";
 
 /// Does what export_openvino() says.

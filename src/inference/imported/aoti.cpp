@@ -195,8 +195,8 @@ ImportedModel open_aoti(const std::string& path) {
   return imported;
 }
 
-static LoadedModel load_aoti(const std::string& path, const std::optional<std::string>& config) {
-  return complete(path, open_aoti(path), config);
+static LoadedModel load_aoti(const std::string& path, const CheckpointOptions& options) {
+  return complete(path, open_aoti(path), options);
 }
 static const bool is_aoti_added = add_model_kind(io::ModelKind::aoti, {load_aoti});
 

@@ -59,6 +59,7 @@ class Trial {
       }
       if (!is_same) throw DataError("it returns ({})", fmt::join(first.sizes(), ","));
       out_channels_ = first.size(1);
+      outputs_ = outputs;
       return true;
     } catch (const std::exception& error) {
       if (device::is_out_of_memory(error)) throw;
@@ -67,11 +68,13 @@ class Trial {
     }
   }
   int64_t out_channels() const { return out_channels_; }
+  const std::vector<at::Tensor>& outputs() const { return outputs_; }
   std::string failure() const { return fmt::format("of {}: {}", tried_, said_); }
 
  private:
   const Forward& forward_;
   int64_t channels_, out_channels_ = 0;
+  std::vector<at::Tensor> outputs_;
   std::string tried_, said_;
 };
 
@@ -117,6 +120,27 @@ auto naming_failures(const std::string& path, decltype(ImportedModel::forward) f
   };
 }
 
+/// The activation that a network ends with: the one that its file tells, or a softmax where a
+/// trial's output has the sum 1; "none".
+std::string activation_of(const std::string& path,
+                          const at::Tensor& output,
+                          const std::string& told) {
+  const c10::InferenceMode inference_mode;
+  const double least = output.min().item<double>(), most = output.max().item<double>();
+  const bool are_shares = least >= 0 && most <= 1 && most > least;
+  const bool are_classes =
+      are_shares && output.size(1) > 1 && (output.sum({1}) - 1).abs().max().item<double>() < 1e-4;
+  const std::string found = !told.empty() ? told : are_classes ? "softmax" : "none";
+  if (found != "none")
+    log::info("{}: it ends with a {}; where not: model.activation=none", path, found);
+  else if (are_shares)
+    log::warn("{}: a trial gives {:.3g} to {:.3g}: for probabilities set model.activation=sigmoid",
+              path,
+              least,
+              most);
+  return found;
+}
+
 /// Finds what images the model takes. Throws: ConfigError, DataError where nothing says it rightly.
 void take_channels(LoadedModel& model, const ImportedModel& imported) {
   model.in_channels = model.config.get<int64_t>("task.model.in_channels", imported.in_channels);
@@ -153,10 +177,12 @@ void take_channels(LoadedModel& model, const ImportedModel& imported) {
 
 LoadedModel complete(const std::string& path,
                      ImportedModel imported,
-                     const std::optional<std::string>& config) {
+                     const CheckpointOptions& options) {
   LoadedModel model;
   model.path = path;
-  model.config = config ? config::load_run_config(*config, true) : std::move(imported.config);
+  const bool is_described = !imported.config.map.empty();
+  model.config =
+      options.config ? config::load_run_config(*options.config, true) : std::move(imported.config);
   take_channels(model, imported);
   const auto dims = static_cast<std::size_t>(model.spatial_dims);
   Trial trial(imported.forward, model.in_channels);
@@ -184,6 +210,18 @@ LoadedModel complete(const std::string& path,
         dims == 3 ? "64, 128, 128" : "320, 320");
   }
   model.out_channels = trial.out_channels();
+  std::string activation = options.foreign.activation;
+  if (!is_described && !model.config.has("task.decoder") && !model.config.has("task.heads")) {
+    if (trial.outputs().size() > 1)
+      log::warn("{}: {} outputs, of which the first is predicted", path, trial.outputs().size());
+    if (activation == "auto")
+      activation = activation_of(path, trial.outputs()[0], imported.activation);
+  }
+  if (activation != "auto" && activation != "none") {
+    set_default(model.config, "task.activation", Node::make_string(activation));
+    if (activation == "sigmoid" && model.out_channels > 1)
+      set_default(model.config, "task.multilabel", Node::make_boolean(true));
+  }
   model.divisor = fitting.divisor;
   if (fitting.is_fixed) model.fixed_window = fitting.divisor;
   const Sides window = fitting.is_fixed ? model.fixed_window : usual_window(fitting.divisor);

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "inference/engines/openvino.h"
 #include "inference/models/trained_model.h"
 
 namespace cytra::inference {
@@ -21,12 +23,13 @@ struct ImportedModel {
   std::vector<int64_t> divisor;                    // as LoadedModel's; empty: not known
   config::Node config = config::Node::make_map();  // as LoadedModel's; what is known of it
   std::string fingerprint;
+  std::string activation;  // that it is known to end with, "sigmoid" or "softmax"
 };
 
 /// Opens a model for OpenVINO, on a CPU. `path`: an ONNX file, whose weights may lie in other files
-/// beside it, or NAME.xml beside NAME.bin. Throws: DataError without OpenVINO, and for a file that
-/// it can't run as a network of one image.
-ImportedModel open_onnx(const std::string& path);
+/// beside it, or NAME.xml beside NAME.bin; `ends`: as describe_onnx(). Throws: DataError without
+/// OpenVINO, and for a file that it can't run as a network of one image; ConfigError.
+ImportedModel open_onnx(const std::string& path, const std::optional<OnnxEnds>& ends);
 
 /// Opens a package of AOTInductor.
 ImportedModel open_aoti(const std::string& path);

@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
+#include "config/run_config.h"
 #include "inference/engines/openvino.h"
 #include "inference/imported/complete.h"
 #include "inference/imported/imported_model.h"
@@ -14,7 +16,7 @@
 
 namespace cytra::inference {
 
-ImportedModel open_onnx(const std::string& path) {
+ImportedModel open_onnx(const std::string& path, const std::optional<OnnxEnds>& ends) {
   constexpr uint64_t kMost = uint64_t{2} << 30;  // protobuf's
   std::string bytes = io::read_input(path, kMost);
   if (bytes.starts_with("<"))
@@ -22,7 +24,9 @@ ImportedModel open_onnx(const std::string& path) {
   std::shared_ptr<const std::string> onnx;
   ImportedModel imported;
   try {
-    OnnxFacts facts = describe_onnx(bytes, path);
+    OnnxFacts facts = describe_onnx(bytes, path, ends);
+    for (const std::string& remark : facts.remarks) log::info("{}: {}", path, remark);
+    if (facts.ends_with_sigmoid) imported.activation = "sigmoid";
     onnx =
         std::make_shared<const std::string>(std::move(facts.whole.empty() ? bytes : facts.whole));
     imported.spatial_dims = static_cast<int64_t>(facts.shape.size()) - 2;
@@ -48,8 +52,11 @@ ImportedModel open_onnx(const std::string& path) {
   return imported;
 }
 
-static LoadedModel load_onnx(const std::string& path, const std::optional<std::string>& config) {
-  return complete(path, open_onnx(path), config);
+static LoadedModel load_onnx(const std::string& path, const CheckpointOptions& options) {
+  OnnxEnds ends{options.foreign.layout, options.foreign.output};
+  if (options.config && config::load_run_config(*options.config, true).has("task.heads"))
+    ends.output = OnnxEnds::kAll;
+  return complete(path, open_onnx(path, ends), options);
 }
 static const bool is_onnx_added = add_model_kind(io::ModelKind::onnx, {load_onnx});
 

@@ -104,9 +104,8 @@ ImportedModel open_torchscript(const std::string& path) {
   return imported;
 }
 
-static LoadedModel load_torchscript(const std::string& path,
-                                    const std::optional<std::string>& config) {
-  return complete(path, open_torchscript(path), config);
+static LoadedModel load_torchscript(const std::string& path, const CheckpointOptions& options) {
+  return complete(path, open_torchscript(path), options);
 }
 static const bool is_torchscript_added =
     add_model_kind(io::ModelKind::torchscript, {load_torchscript});

@@ -127,15 +127,16 @@ LoadedModel load_nnunet_archive(const std::string& path) {
       folds.size());
 }
 
-LoadedModel load_weights(const std::string& path, const std::optional<std::string>& config) {
-  if (config) return load_network(path, config::load_run_config(*config, true), false);
+LoadedModel load_weights(const std::string& path, const CheckpointOptions& options) {
+  if (options.config)
+    return load_network(path, config::load_run_config(*options.config, true), false);
   if (std::optional<config::Node> told = cellpose_config(path))
     return load_network(path, std::move(*told), false);
   return load_network(path, nn::checkpoint_config(path), true);
 }
 
-LoadedModel load_nnunet_model(const std::string& path, const std::optional<std::string>& config) {
-  if (config) return load_weights(path, config);
+LoadedModel load_nnunet_model(const std::string& path, const CheckpointOptions& options) {
+  if (options.config) return load_weights(path, options);
   return io::nnunet_folder(path).empty() ? load_nnunet_archive(path) : load_nnunet(path, path);
 }
 

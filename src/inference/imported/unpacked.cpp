@@ -27,8 +27,8 @@ ImportedModel open_unpacked(const std::string& path, ImportedModel (*open)(const
 }
 
 template <ImportedModel (*open)(const std::string&)>
-LoadedModel load_unpacked(const std::string& path, const std::optional<std::string>& config) {
-  return complete(path, open_unpacked(path, open), config);
+LoadedModel load_unpacked(const std::string& path, const CheckpointOptions& options) {
+  return complete(path, open_unpacked(path, open), options);
 }
 
 const bool are_packages_added =

@@ -11,8 +11,8 @@
 namespace cytra::inference {
 
 struct ModelKindEntry {
-  /// Loads the model that a path names; `config`: checkpoint.config. Throws: as load_models().
-  LoadedModel (*load)(const std::string& path, const std::optional<std::string>& config);
+  /// Loads the model that a path names, one of options.ckpt_path. Throws: as load_models().
+  LoadedModel (*load)(const std::string& path, const CheckpointOptions& options);
   /// The models that a folder of this kind stands for, whose outputs are averaged; null: itself.
   std::vector<std::string> (*parts)(const std::string& folder) = nullptr;
   /// Makes models with other classes each the parts of one task: the first model's configuration

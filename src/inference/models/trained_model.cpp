@@ -13,13 +13,20 @@
 namespace cytra::inference {
 namespace {
 
-LoadedModel load_model(const std::string& path, const std::optional<std::string>& config) {
-  const auto found = model_kinds().find(io::kind_of(path));
-  if (found != model_kinds().end()) return found->second.load(path, config);
+LoadedModel load_model(const std::string& path, const CheckpointOptions& options) {
+  const io::ModelKind kind = io::kind_of(path);
+  const bool is_said = !options.foreign.layout.empty() || !options.foreign.output.empty();
+  if (is_said && kind != io::ModelKind::onnx) {
+    throw ConfigError("model.{}: it is for ONNX and OpenVINO files, and {} is none; leave it out",
+                      options.foreign.layout.empty() ? "output" : "layout",
+                      path);
+  }
+  const auto found = model_kinds().find(kind);
+  if (found != model_kinds().end()) return found->second.load(path, options);
   const std::string exported = std::filesystem::path(path).replace_extension(".onnx").string();
   std::error_code ignored;
   if (exported != path && std::filesystem::is_regular_file(exported, ignored))
-    return load_model(exported, config);
+    return load_model(exported, options);
   throw ConfigError(
       path +
       ": this program has no PyTorch and runs exported models alone; expected an ONNX file, "
@@ -117,7 +124,7 @@ std::vector<LoadedModel> load_models(const CheckpointOptions& options) {
   std::vector<LoadedModel> models;
   std::vector<std::size_t> firsts;  // each part's
   for (const std::string& path : checkpoint_paths(options.ckpt_path)) {
-    models.push_back(load_model(path, options.config));
+    models.push_back(load_model(path, options));
     LoadedModel& model = models.back();
     model.forward = isolated(std::move(model.forward));
     if (firsts.empty() || is_further_part(models[firsts.back()], model))

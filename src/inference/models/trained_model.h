@@ -18,9 +18,29 @@ struct Model;
 
 namespace cytra::inference {
 
+/// What a model of others does not say of itself: keys of the section `model`.
+struct ForeignOptions {
+  std::string layout, output, activation = "auto";
+  void visit(auto& v) {
+    v("layout",
+      layout,
+      "the axes of an ONNX or OpenVINO file's input; \"\": as its shape tells",
+      {"", "NCHW", "NHWC", "NCDHW", "NDHWC"});
+    v("output",
+      output,
+      "the output of an ONNX or OpenVINO file that is predicted, by name or number; \"\": the "
+      "only one of an image");
+    v("activation",
+      activation,
+      "what a network of others ends with; auto: as the network shows",
+      {"auto", "none", "sigmoid", "softmax"});
+  }
+};
+
 struct CheckpointOptions {
   std::vector<std::string> ckpt_path;
   std::optional<std::string> config;
+  ForeignOptions foreign = {};  // the section `model`
   void visit(auto& v) {
     v("ckpt_path",
       ckpt_path,

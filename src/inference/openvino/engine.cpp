@@ -360,9 +360,11 @@ extern "C" cytra::inference::FixedEngine* cytra_openvino_engine(
   return new cytra::inference::OpenVino(task);
 }
 
-extern "C" cytra::inference::OnnxFacts cytra_openvino_onnx(const std::string& onnx,
-                                                           const std::string& path) {
-  return cytra::inference::describe_onnx(cytra::inference::core(), onnx, path);
+extern "C" cytra::inference::OnnxFacts cytra_openvino_onnx(
+    const std::string& onnx,
+    const std::string& path,
+    const std::optional<cytra::inference::OnnxEnds>& ends) {
+  return cytra::inference::describe_onnx(cytra::inference::core(), onnx, path, ends);
 }
 
 extern "C" void cytra_openvino_export(const std::string& torchscript,

@@ -120,10 +120,16 @@ std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
   }
 }
 
-OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx, const std::string& path) {
-  const std::shared_ptr<ov::Model> model = read_any(core, onnx, path);
+OnnxFacts describe_onnx(ov::Core& core,
+                        const std::string& onnx,
+                        const std::string& path,
+                        const std::optional<OnnxEnds>& ends) {
+  const std::shared_ptr<ov::Model> read = read_any(core, onnx, path);
   OnnxFacts facts;
-  if (onnx[0] != '<' && !external_files(onnx).empty()) {
+  if (read->has_rt_info("framework", "config"))
+    facts.config = read->get_rt_info<std::string>("framework", "config");
+  const std::shared_ptr<ov::Model> model = ends ? with_usual_ends(read, path, *ends, facts) : read;
+  if (model != read || (onnx[0] != '<' && !external_files(onnx).empty())) {
     std::ostringstream xml, bin;
     ov::pass::Serialize(xml, bin).run_on_model(model);
     facts.whole = xml.str() + '\0' + bin.str();
@@ -133,8 +139,6 @@ OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx, const std::stri
     for (const ov::Dimension& side : shape)
       facts.shape.push_back(side.is_static() ? side.get_length() : -1);
   }
-  if (model->has_rt_info("framework", "config"))
-    facts.config = model->get_rt_info<std::string>("framework", "config");
   return facts;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // OpenVINO's models out of files.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,17 @@ std::shared_ptr<ov::Model> read_torchscript(const std::string& archive,
                                             const std::vector<int64_t>& shape);
 /// Throws: EngineUnfit for what is no ONNX, takes other inputs than one of numbers, or has an
 /// operation that OpenVINO lacks.
-OnnxFacts describe_onnx(ov::Core& core, const std::string& onnx, const std::string& path);
+OnnxFacts describe_onnx(ov::Core& core,
+                        const std::string& onnx,
+                        const std::string& path,
+                        const std::optional<OnnxEnds>& ends);
+
+/// The network with one input and outputs (N,C,[D,]H,W), as OnnxEnds says; itself where it has
+/// these. Adds what it tells to `facts`. Throws: ConfigError for what nothing tells.
+std::shared_ptr<ov::Model> with_usual_ends(const std::shared_ptr<ov::Model>& model,
+                                           const std::string& path,
+                                           const OnnxEnds& ends,
+                                           OnnxFacts& facts);
 
 /// The message without the places in OpenVINO's source such as "Exception from src/...:117:".
 std::string brief_openvino(const std::string& what);

@@ -35,8 +35,10 @@ std::vector<std::string> Subject::heads() const {
 Subject load_subject(const ModelConfig& config,
                      c10::Device device,
                      const std::optional<std::string>& precision) {
-  Subject subject{load_models(config.checkpoint), device, ""};
   const ModelPreparationOptions& asked = config.model;
+  CheckpointOptions checkpoint = config.checkpoint;
+  checkpoint.foreign = asked.foreign;
+  Subject subject{load_models(checkpoint), device, ""};
   for (const LoadedModel& model : subject.models) {
     if (asked.spatial_dims && *asked.spatial_dims != model.spatial_dims) {
       throw ConfigError("model.spatial_dims: {}, but the model in {} has {}; leave it out",

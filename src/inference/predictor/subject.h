@@ -26,9 +26,11 @@ struct ModelPreparationOptions {
   EngineOptions engine;
   std::optional<int64_t> spatial_dims;
   std::optional<bool> channels_last;
+  ForeignOptions foreign;
   void visit(auto& v) {
     v("spatial_dims", spatial_dims, "null: the checkpoint's; another number is an error", 2, 3);
     v("channels_last", channels_last, "memory format; null: as the checkpoint says");
+    foreign.visit(v);
     engine.visit_model(v);
   }
 };

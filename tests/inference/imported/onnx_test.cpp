@@ -157,5 +157,149 @@ TEST(Onnx, WeightsElsewhereAreRefused) {
   EXPECT_EQ(load_onnx_bytes(dir, cast_onnx(1)).size(), 1U);
 }
 
+/// A tensor as ONNX's ValueInfoProto; -1: a side of any size.
+std::string float_info(const std::string& name, const std::vector<int64_t>& shape) {
+  std::string sides;
+  for (const int64_t side : shape)
+    sides += field(1, side < 0 ? field(2, "any" + std::to_string(sides.size())) : field(1, side));
+  return field(1, name) + field(2, field(1, field(1, int64_t{1}) + field(2, sides)));
+}
+
+struct Output {
+  std::string name, operation;  // of x, or of x and `w`
+  std::vector<int64_t> shape;
+};
+
+/// A network of single operations of its input `x`; `w`: a tensor of one axis, 1, 2, 3 ...
+std::string ends_onnx(const std::vector<int64_t>& shape,
+                      const std::vector<Output>& outputs,
+                      int64_t channels = 1) {
+  std::string graph, values, ends;
+  for (const Output& output : outputs) {
+    const bool has_w = output.operation == "Mul";
+    std::string perm = field(1, "perm") + field(20, int64_t{7});  // of Transpose: channels last
+    for (const int64_t axis : {0, 2, 3, 1}) perm += field(8, axis);
+    graph += field(1,
+                   field(1, "x") + (has_w ? field(1, "w") : "") + field(2, output.name) +
+                       field(4, output.operation) +
+                       (output.operation == "Transpose" ? field(5, perm) : ""));
+    ends += field(12, float_info(output.name, output.shape));
+  }
+  for (int64_t c = 1; c <= channels; ++c) {
+    const auto number = static_cast<float>(c);
+    values += std::string(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  const std::string w =
+      field(1, channels) + field(2, int64_t{1}) + field(8, "w") + field(9, values);
+  return field(1, int64_t{8}) + field(8, field(2, int64_t{17})) +
+         field(7, graph + field(2, "g") + field(5, w) + field(11, float_info("x", shape)) + ends);
+}
+
+LoadedModel load_ends(const test::TmpDir& dir,
+                      const std::string& bytes,
+                      const ForeignOptions& foreign = {}) {
+  write_file(dir / "net.onnx", bytes);
+  return load_models({{dir / "net.onnx"}, std::nullopt, foreign}).at(0);
+}
+
+TEST(OnnxEnds, ChannelsLastAreTurned) {
+  const test::TmpDir dir;
+  struct Case {
+    std::vector<int64_t> shape, image;  // of the file; of what is given, (C,[D,]H,W)
+    std::string layout;
+  };
+  for (const Case& one : {Case{{-1, -1, -1, 3}, {3, 8, 12}, ""},
+                          Case{{1, 16, 24, 3}, {3, 16, 24}, ""},
+                          Case{{2, 16, 24, 3}, {3, 16, 24}, ""},  // two images at a time
+                          Case{{-1, 8, 16, 24, 3}, {3, 8, 16, 24}, ""},
+                          Case{{-1, 3, -1, 3}, {3, 3, 12}, "NHWC"}}) {
+    ForeignOptions foreign;
+    foreign.layout = one.layout;
+    PredictorOptions options;
+    options.form = "logits";
+    const LoadedModel model =
+        load_ends(dir, ends_onnx(one.shape, {{"y", "Mul", one.shape}}, 3), foreign);
+    EXPECT_EQ(model.in_channels, 3);
+    EXPECT_EQ(model.spatial_dims, static_cast<int64_t>(one.image.size()) - 1);
+    const at::Tensor image = at::rand(one.image);
+    std::vector<int64_t> each(one.image.size(), 1);
+    each[0] = 3;
+    const at::Tensor expected = image * at::tensor({1.F, 2.F, 3.F}).view(each);
+    EXPECT_TRUE(Predictor({model}, options).predict(image).allclose(expected, 1e-5));
+  }
+}
+
+TEST(OnnxEnds, AnOutputOfOtherAxesIsTurnedByItself) {
+  const test::TmpDir dir;
+  for (const int64_t side : {int64_t{-1}, int64_t{16}}) {
+    const std::vector<int64_t> shape{1, 3, side, side}, turned{1, side, side, 3};
+    const LoadedModel model = load_ends(dir, ends_onnx(shape, {{"y", "Transpose", turned}}));
+    const at::Tensor image = at::rand({1, 3, 16, 16});
+    EXPECT_TRUE(model.forward(image).at(0).equal(image));
+  }
+}
+
+TEST(OnnxEnds, WhatTheShapeDoesNotTellIsAsked) {
+  const test::TmpDir dir;
+  const auto said = [&](const std::vector<int64_t>& shape, const std::string& layout = "") {
+    ForeignOptions foreign;
+    foreign.layout = layout;
+    return message_of<ConfigError>([&] {
+      load_ends(dir, ends_onnx(shape, {{"y", "Relu", shape}}), foreign);
+    });
+  };
+  const std::string ask = "set model.layout=NCHW or model.layout=NHWC";
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{-1, 3, -1, 3},
+                                            std::vector<int64_t>{-1, -1, -1, -1},
+                                            std::vector<int64_t>{1, 64, 64, 64}})
+    EXPECT_NE(said(shape).find(ask), std::string::npos) << said(shape);
+  EXPECT_NE(said({1, 3, 3, 3, 3}).find("NCDHW or model.layout=NDHWC"), std::string::npos);
+  EXPECT_NE(said({1, 64, 64}).find("expected a batch of images"), std::string::npos);
+  EXPECT_NE(said({1, 64, 64, 3}, "NDHWC").find("model.layout=NDHWC does not fit"),
+            std::string::npos);
+}
+
+TEST(OnnxEnds, OneOfSeveralOutputsIsChosen) {
+  const test::TmpDir dir;
+  const std::vector<int64_t> shape{-1, 2, -1, -1};
+  const std::string two = ends_onnx(shape, {{"relu", "Relu", shape}, {"minus", "Neg", shape}}),
+                    with_size = ends_onnx(shape, {{"size", "Shape", {4}}, {"minus", "Neg", shape}});
+  const std::string asked = message_of<ConfigError>([&] { load_ends(dir, two); });
+  EXPECT_NE(asked.find("model.output=relu"), std::string::npos) << asked;
+  const auto sign = [&](const std::string& bytes, const std::string& output) {
+    ForeignOptions foreign;
+    foreign.output = output;
+    return load_ends(dir, bytes, foreign).forward(at::ones({1, 2, 4, 4})).at(0).min().item<float>();
+  };
+  EXPECT_EQ(sign(two, "relu"), 1);
+  EXPECT_EQ(sign(two, "minus"), -1);
+  EXPECT_EQ(sign(two, "0"), 1);
+  EXPECT_EQ(sign(two, "1"), -1);
+  EXPECT_EQ(sign(with_size, ""), -1);
+  EXPECT_NE(message_of<ConfigError>([&] { sign(two, "nosuch"); }).find("not nosuch"),
+            std::string::npos);
+}
+
+TEST(OnnxEnds, AClosingActivationIsAppliedOnce) {
+  const test::TmpDir dir;
+  const std::vector<int64_t> shape{-1, 2, -1, -1};
+  const at::Tensor image = at::randn({2, 8, 8});
+  const auto probability = [&](const LoadedModel& model) {
+    PredictorOptions options;
+    options.form = "probability";
+    return Predictor({model}, options).predict(image);
+  };
+  const LoadedModel masks = load_ends(dir, ends_onnx(shape, {{"y", "Sigmoid", shape}}));
+  EXPECT_TRUE(masks.config.get<bool>("task.multilabel", false));
+  EXPECT_TRUE(probability(masks).allclose(image.sigmoid(), 1e-4, 1e-6));
+  const std::vector<int64_t> last{-1, -1, -1, 2};
+  const LoadedModel classes = load_ends(dir, ends_onnx(last, {{"y", "Softmax", last}}));
+  EXPECT_TRUE(probability(classes).allclose(image.softmax(0), 1e-4, 1e-6));
+  ForeignOptions none;
+  none.activation = "none";
+  const LoadedModel values = load_ends(dir, ends_onnx(shape, {{"y", "Sigmoid", shape}}), none);
+  EXPECT_TRUE(probability(values).allclose(image.sigmoid().softmax(0), 1e-4, 1e-6));
+}
+
 }  // namespace
 }  // namespace cytra::inference

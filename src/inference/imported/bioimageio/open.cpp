@@ -44,7 +44,7 @@ ImportedModel open_weights(const Package& package) {
                                                 : package.path_of(entry->at("source"));
   };
   if (const std::string file = file_of("torchscript"); !file.empty()) return open_torchscript(file);
-  if (const std::string file = file_of("onnx"); !file.empty()) return open_onnx(file);
+  if (const std::string file = file_of("onnx"); !file.empty()) return open_onnx(file, std::nullopt);
   if (const std::string file = file_of("pytorch_state_dict"); !file.empty()) {
     const Node& entry = weights.at("pytorch_state_dict");
     const Node& architecture = entry.at("architecture");
