@@ -216,23 +216,20 @@ def spacing():
         ]
         g.add(f"starts_{kind}", {}, {"input": line}, starts=cases)
     flat, cube = g.put("flat", torch.rand(1, 1, 15, 12)), g.put("cube", torch.rand(1, 1, 7, 6, 5))
-    for key, roi in ((flat, [6, 5]), (flat, [15, 4]), (flat, [24, 40]), (cube, [4, 5, 3])):
+    wide = g.put("wide", torch.rand(1, 1, 36, 18))
+    even, cellpose = ((flat, [6, 5]), (flat, [15, 4]), (cube, [4, 5, 3])), ((wide, [32, 33]), (wide, [72, 40]))
+    for kind, (key, roi) in [*(("even", one) for one in even), *(("cellpose", one) for one in cellpose)]:
         for overlap in (0.25, 0.5):
-            for kind in starts:
-                image, sides = g.tensors[key], g.tensors[key].shape[2:]
-                if kind == "even" and roi[0] > sides[0]:
-                    continue
-                pads = [border(s, r) if kind == "cellpose" else (0, 0) for s, r in zip(sides, roi)]
-                inside = (..., *(slice(p[0], p[0] + s) for p, s in zip(pads, sides)))
-                image = F.pad(image, [w for p in reversed(pads) for w in p])
-                placed = [starts[kind](s, r, overlap) for s, r in zip(image.shape[2:], roi)]
-                for mode in ("constant", "gaussian", "cellpose"):
-                    if mode == "cellpose" and (kind != "cellpose" or len(roi) != 2):
-                        continue
-                    weights = torch.from_numpy(taper(*roi)) if mode == "cellpose" else compute_importance_map(tuple(roi), mode)
-                    made = stitch(image, roi, placed, weights.double())[inside]
-                    name = f"{kind}_{len(roi)}d_{roi}_{overlap}_{mode}".replace(" ", "")
-                    g.add(name, plain(roi, overlap, 3, mode, spacing=kind), {"input": key, "output_0": made}, model=["full"])
+            image, sides = g.tensors[key], g.tensors[key].shape[2:]
+            pads = [border(s, r) if kind == "cellpose" else (0, 0) for s, r in zip(sides, roi)]
+            inside = (..., *(slice(p[0], p[0] + s) for p, s in zip(pads, sides)))
+            image = F.pad(image, [w for p in reversed(pads) for w in p])
+            placed = [starts[kind](s, r, overlap) for s, r in zip(image.shape[2:], roi)]
+            for mode in ("constant", "gaussian" if kind == "even" else "cellpose"):
+                weights = torch.from_numpy(taper(*roi)) if mode == "cellpose" else compute_importance_map(tuple(roi), mode)
+                made = stitch(image, roi, placed, weights.double())[inside]
+                name = f"{kind}_{len(roi)}d_{roi}_{overlap}_{mode}".replace(" ", "")
+                g.add(name, plain(roi, overlap, 3, mode, spacing=kind), {"input": key, "output_0": made}, model=["full"])
     return g
 
 

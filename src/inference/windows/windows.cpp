@@ -37,10 +37,15 @@ std::vector<T> per_dimension(std::vector<T> values,
   return values;
 }
 
-/// A side with Cellpose's border: 8 voxels and more on either end, so that it is a multiple of 16,
-/// or a window. Source: cellpose.transforms.get_pad_yx.
+/// A side with Cellpose's border: 8 to 16 voxels on either end, so that it is a multiple of 16, or
+/// a window. Source: cellpose.transforms.get_pad_yx. Throws: ConfigError for windows that may lie
+/// in the border.
 int64_t with_border(int64_t side, int64_t roi) {
   constexpr int64_t kDivisor = 16;
+  if (roi < 2 * kDivisor)
+    throw ConfigError("inference_args.spacing=cellpose: windows of {} voxels, expected {} or more",
+                      roi,
+                      2 * kDivisor);
   return kDivisor + (side < roi ? std::max(side, roi - kDivisor)
                                 : (side + kDivisor - 1) / kDivisor * kDivisor);
 }

@@ -14,7 +14,6 @@ namespace {
 class Cpsam final : public FixedSizeModel {
  public:
   struct Options : ModelOptions, SamEncoderOptions {
-    static constexpr const char* kPurpose = "flows of objects; expected task=instance";
     int64_t out_channels = 3;
     Options() {
       img_size = 256;
