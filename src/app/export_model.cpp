@@ -26,6 +26,7 @@
 #include "io/safetensors.h"
 #include "nn/checkpoint_format.h"
 #include "nn/detection_model.h"
+#include "nn/exported/message.h"
 #include "nn/fold.h"
 #include "nn/weights.h"
 
@@ -243,11 +244,11 @@ void take_shape(inference::LoadedModel& model, const std::vector<int64_t>& asked
     if (!only.empty() && only != asked)
       throw DataError("it takes [{}] alone", fmt::join(only, ","));
     model.forward(example(model, 1, 1));
-  } catch (const DataError& error) {
+  } catch (const std::exception& error) {
     throw ConfigError("export.input_shape=[{}]: {}: {}; expected [{}]{}",
                       fmt::join(asked, ","),
                       model.path,
-                      error.what(),
+                      nn::brief(error),
                       fmt::join(only.empty() ? model.divisor : only, ","),
                       only.empty() ? " or multiples" : "");
   }

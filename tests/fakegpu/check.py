@@ -33,6 +33,7 @@ OF_CLASSES = "task.num_classes=3 model.out_channels=3"
 SWEEPS = {
     "experiment": (f"train {SMALL} {TWO_STEPS}", {
         "fundus/vessels": None,  # needs retinas
+        "im2im/cellpose_sam": None,  # its network is of a gigabyte
         # cuDNN's older interface refuses maps of one voxel with channels last, which have two layouts at once
         "detection/cells": "patch_shape=[64,64]",
         "models/nuclei_boxes": "patch_shape=[64,64]",
@@ -40,7 +41,7 @@ SWEEPS = {
         **dict.fromkeys(("im2im/segmentation_3d", "models/hippocampus"), "data.path=stacks patch_shape=[8,16,16] model.filters=[4,8,8]"),
     }),
     "model": (f"train experiment=im2im/segmentation {SMALL} {TWO_STEPS}", {
-        "fcos": None, "sam": None, "sam_vit_l": None, "sam_vit_h": None, "sam_tiny": None, "cpsam": None, "mae": None, "hiera_mae": None, "image_classifier": None, "multi_head": None, "vit": None,  # of experiments
+        "fcos": None, "sam": None, "sam_vit_l": None, "sam_vit_h": None, "sam_tiny": None, "cpsam": None, "stardist": None, "mae": None, "hiera_mae": None, "image_classifier": None, "multi_head": None, "vit": None,  # of experiments
         # their deepest level would be one voxel, which their instance norms refuse
         **dict.fromkeys("plain_conv_unet residual_encoder_unet swin_unetr".split(), "patch_shape=[64,64]"),
         "exported": f"model.file={HERE.parent / 'golden/exported/net.pt2'}",

@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 #include <torch/csrc/jit/runtime/operator.h>
-#include <torch/csrc/jit/runtime/vararg_functions.h>
 
 #include "export/onnx/graph.h"
 
@@ -124,14 +123,19 @@ void Graph::run(const jit::Graph& source, const at::Tensor& image) {
       stack.push_back(known ? *known : values.at(input));
       if (!known && --left.at(input) == 0) values.erase(input);
     }
-    if (node->kind() == c10::prim::ListConstruct)
-      jit::listConstruct(stack, *node->output()->type(), node->inputs().size());
-    else if (node->kind() == c10::prim::ListUnpack)
-      jit::listUnpack(stack, node->outputs().size());
-    else if (node->kind() == c10::prim::TupleConstruct || node->kind() == c10::prim::DictConstruct)
+    if (node->kind() == c10::prim::ListConstruct) {
+      c10::impl::GenericList list(
+          node->output()->type()->expectRef<c10::ListType>().getElementType());
+      for (c10::IValue& item : stack) list.push_back(std::move(item));
+      stack = {std::move(list)};
+    } else if (node->kind() == c10::prim::ListUnpack) {
+      stack = c10::IValue(stack.at(0)).toListRef().vec();
+    } else if (node->kind() == c10::prim::TupleConstruct ||
+               node->kind() == c10::prim::DictConstruct) {
       continue;
-    else
+    } else {
       node->getOperation()(stack);
+    }
     for (std::size_t i = 0; i < node->outputs().size(); ++i) keep(node->output(i), stack.at(i));
   }
 }

@@ -44,8 +44,7 @@ UnitMask UnitMask::draw(
                                        : at::rand({1, units},
                                                   at::detail::createCPUGenerator(kFixedMask),
                                                   at::TensorOptions(at::kFloat))
-                                             .to(device)
-                                             .expand({images, -1});
+                                             .to(device);
   mask.order = chances.argsort(int64_t{1});
   mask.place = mask.order.argsort(int64_t{1});
   return mask;
@@ -59,6 +58,7 @@ at::Tensor UnitMask::hidden(const Sizes& grid, const Sizes& size) const {
 }
 
 at::Tensor tokens_at(const at::Tensor& tokens, const at::Tensor& indices) {
+  if (indices.size(0) == 1) return tokens.index_select(1, indices[0]);
   Sizes shape = tokens.sizes().vec(), ones(shape.size(), 1);
   shape[1] = -1;
   ones[0] = indices.size(0);

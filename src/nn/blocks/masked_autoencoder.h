@@ -10,16 +10,17 @@ int64_t product(const Sizes& sizes);
 /// Which units (patches, or groups of them) of each image are hidden, at random. Units have an
 /// order of their own for each image, the visible ones first.
 struct UnitMask {
-  at::Tensor order, place;  // (N,T) each: the unit at each place of the order, and the other way
+  at::Tensor order, place;  // (N,T), or (1,T) for all images: the unit at each place of the order,
+                            // and the other way
   int64_t visible = 0;      // units that are seen
 
   /// `at_random`: by torch's generator; else the same units are hidden in every image, always.
   static UnitMask draw(int64_t images, int64_t units, double ratio, bool at_random, c10::Device);
-  /// (N,1,[D,]H,W) bool: voxels of hidden units, `grid` of them of `size` voxels.
+  /// (N or 1,1,[D,]H,W) bool: voxels of hidden units, `grid` of them of `size` voxels.
   at::Tensor hidden(const Sizes& grid, const Sizes& size) const;
 };
 
-/// (N,T,...) -> (N,S,...): the tokens that `indices` (N,S) names.
+/// (N,T,...) -> (N,S,...): the tokens that `indices` (N or 1,S) names.
 at::Tensor tokens_at(const at::Tensor& tokens, const at::Tensor& indices);
 /// (N,T,C * voxels of a patch) -> (N,C,[D,]H,W)
 at::Tensor image_of(const at::Tensor& patches, const Sizes& grid, const Sizes& patch_size);

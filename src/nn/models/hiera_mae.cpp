@@ -236,7 +236,8 @@ class HieraMAE final : public FixedSizeModel {
     x = sum;
     for (const auto& block : attending_) x = run(block, x);
     const at::Tensor made = call(*decoder_, call(*norm_, x), mask, settings.gradient_checkpointing);
-    return {is_training() ? made : at::where(hidden, made, image), hidden.to(made.scalar_type())};
+    return {is_training() ? made : at::where(hidden, made, image),
+            hidden.to(made.scalar_type()).expand_as(made.narrow(1, 0, 1))};
   }
 
  private:

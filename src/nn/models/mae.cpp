@@ -75,7 +75,8 @@ class MAE final : public FixedSizeModel {
     if (tokens.dim() == 4) tokens = tokens[0];  // as the original: its decoder takes the first sum
     const at::Tensor made = call(*decoder_, tokens, mask, recompute);
     const at::Tensor hidden = mask.hidden(grid, options_.patch_size);
-    return {is_training() ? made : at::where(hidden, made, image), hidden.to(made.scalar_type())};
+    return {is_training() ? made : at::where(hidden, made, image),
+            hidden.to(made.scalar_type()).expand_as(made.narrow(1, 0, 1))};
   }
 
  private:
