@@ -36,7 +36,7 @@ TEST_F(CellposeFile, PredictsLabelsByItself) {
     const std::size_t at = outcome.out.find("prediction: ");
     ASSERT_NE(at, std::string::npos) << outcome.out;
     const io::Image labels = io::read_image(split(outcome.out.substr(at + 12), '\n')[0]);
-    EXPECT_EQ(labels.info.shape[4], 96);
+    EXPECT_EQ(labels.shape[3], 96);
     fs::remove_all(dir_ / "out");
   }
 }

@@ -313,7 +313,7 @@ TEST_F(OpenVino, ExportsItsOwnFormat) {
   EXPECT_NE(read_file(folder / "model.xml").find("<net name="), std::string::npos);
   EXPECT_GT(fs::file_size(folder / "model.bin"), 1000U);
   const inference::OnnxFacts facts = inference::describe_onnx(
-      read_file(folder / "model.xml") + '\0' + read_file(folder / "model.bin"), "");
+      read_file(folder / "model.xml") + '\0' + read_file(folder / "model.bin"), "", std::nullopt);
   EXPECT_EQ(facts.shape, (std::vector<int64_t>{-1, 1, -1, -1, -1}));
   EXPECT_EQ(facts.config, "a: 1\nb: \"<&\"");
 }

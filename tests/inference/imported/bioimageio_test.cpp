@@ -38,7 +38,7 @@ std::string packages() {
 
 bool has_openvino() {
   try {
-    describe_onnx("", "");
+    describe_onnx("", "", std::nullopt);
   } catch (const EngineUnfit& unfit) {
     return !unfit.is_usual;
   }
@@ -334,7 +334,8 @@ TEST_F(Package, OnnxThatDoesNotFitItsDescriptionIsAnError) {
 
 TEST(Onnx, SaysWhatItIs) {
   if (!has_openvino()) GTEST_SKIP() << "no OpenVINO";
-  const OnnxFacts facts = describe_onnx(read_file(packages() + "masks/weights.onnx"), "");
+  const OnnxFacts facts =
+      describe_onnx(read_file(packages() + "masks/weights.onnx"), "", std::nullopt);
   EXPECT_EQ(facts.shape, (std::vector<int64_t>{-1, 1, -1, -1}));
   test::TmpDir dir;
   const auto mistake = [&](const std::string& bytes) {
