@@ -135,6 +135,8 @@ Node config_of_network(const inference::LoadedModel& model) {
   config.find("task.model")
       ->set(is_fixed ? "sides" : "divisor",
             Node::make_list(is_fixed ? model.fixed_window : model.divisor));
+  if (Node* const windows = config.find("task.inference_args"); windows && is_fixed)
+    windows->set("roi_size", Node::make_list(model.fixed_window));
   return config;
 }
 

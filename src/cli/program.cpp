@@ -211,7 +211,7 @@ int compose_and_run(const Program& program,
 }
 
 int run_throwing(const Program& program, int argc, char** argv) {
-  if (argc == 1 && !program.takes_newest) {
+  if (argc == 1 && program.needs_words && !program.takes_newest) {
     print_short_help(program);
     return 2;
   }

@@ -41,6 +41,7 @@ struct Program {
   const char* rest =
       nullptr;  // key of a list that gets the overrides of keys that the program does not have
   bool takes_newest = false;  // without an experiment and data it works on the newest training
+  bool needs_words = true;    // without any it shows what it is for
 };
 
 /// The engine's input: a composed configuration and how the program was called.

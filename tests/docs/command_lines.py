@@ -148,7 +148,7 @@ def small(line):
     command = re.sub(r"\s+#\s.*", "", line)
     if re.search(ASKS, command):
         return command + (" && rm -rf local" if " --plan" in command else "")  # it writes over no file
-    if command.startswith("serve "):
+    if command == "serve" or command.startswith("serve "):
         return command + " --check"  # it does not end
     if command.startswith("train "):
         patch = "[8,16,16]" if "_3d" in command else "[32,32]" if "experiment=models" in command else "[16,16]"

@@ -52,15 +52,15 @@ def main():
             done = run(programs / "generate_samples", "--output", work / f"images{dims}", "--train", "0", "--valid", "0", "--test",
                        "2", "--size", size, "--depth", "12", "--spatial-dims", dims)
             assert done.returncode == 0, done.stderr
-        cases = [("2d", "2", []), ("3d", "3", []), ("3d", "3", ["predict.format=nifti"]),
+        cases = [("2d", "2", []), ("2d_64", "2", []), ("3d", "3", []), ("3d", "3", ["predict.format=nifti"]),
                  ("2d", "2", ["predict.measurements=true", "predict.contours=both"]),
                  ("2d", "2", ["predict.save=probability", "predict.overlay=false", "predict.format=npy"]),
                  ("2d", "2", ["predict.save=entropy"]), ("2d", "2", ["tta.mirror_axes=[0,1]", "predict.postprocess=[{_target_: FillHoles}]"])]
         for number, (name, dims, options) in enumerate(cases):
             model = work / f"{name}.onnx"
             if not model.exists():
-                done = run(programs / "export_model", f"checkpoint.ckpt_path={CHECKPOINTS}/format1_{name}.ckpt", "format=onnx",
-                           f"output={model}")
+                done = run(programs / "export_model", f"checkpoint.ckpt_path={CHECKPOINTS}/format1_{name[:2]}.ckpt", "format=onnx",
+                           f"output={model}", *(["export.input_shape=[64,64]"] if name == "2d_64" else []))
                 assert done.returncode == 0, done.stderr
             outputs = []
             for program in (programs / "predict", light):

@@ -127,13 +127,13 @@ std::string activation_of(const std::string& path,
                           const std::string& told) {
   const c10::InferenceMode inference_mode;
   const double least = output.min().item<double>(), most = output.max().item<double>();
-  const bool are_shares = least >= 0 && most <= 1 && most > least;
+  const bool are_shares = least >= 0 && most <= 1;
   const bool are_classes =
       are_shares && output.size(1) > 1 && (output.sum({1}) - 1).abs().max().item<double>() < 1e-4;
   const std::string found = !told.empty() ? told : are_classes ? "softmax" : "none";
   if (found != "none")
     log::info("{}: it ends with a {}; where not: model.activation=none", path, found);
-  else if (are_shares)
+  else if (are_shares && most > least)
     log::warn("{}: a trial gives {:.3g} to {:.3g}: for probabilities set model.activation=sigmoid",
               path,
               least,

@@ -134,12 +134,9 @@ class ImageClassifier final : public Classifier {
   }
   at::Tensor numbers(const at::Tensor& features) override {
     const at::Tensor places = features.flatten(2);
-    const at::Tensor numbers =
-        call(*head_, call(*dropout_, is_max_ ? places.amax(2) : places.mean(2)));
-    Sizes shape(static_cast<std::size_t>(features.dim()), 1);
-    shape[0] = numbers.size(0);
-    shape[1] = classes_;
-    return numbers.view(shape);
+    at::Tensor numbers = call(*head_, call(*dropout_, is_max_ ? places.amax(2) : places.mean(2)));
+    while (numbers.dim() < features.dim()) numbers = numbers.unsqueeze(-1);  // for any batch
+    return numbers;
   }
   /// Through the mean or the maximum over the image and a linear map, the mean gradient of a number
   /// by a feature is the map's weight, divided by the number of places.
