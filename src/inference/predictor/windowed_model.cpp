@@ -242,6 +242,9 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
     }
   };
   const Node* at_once = options.inference_args.find_direct("sw_batch_size");
+  if (const std::vector<int64_t> grid = decoder->grid(); !grid.empty()) {
+    for (Part& part : parts_) part.windows.unit = model.fixed_window.empty() ? model.divisor : grid;
+  }
   planner_ = {parts_.front().windows,
               model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
               budget_ && (at_once == nullptr || at_once->is_null()),
@@ -249,8 +252,6 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
               model.divisor,
               &finish,
               model.in_channels};
-  if (const std::vector<int64_t> grid = decoder->grid(); !grid.empty())
-    planner_.options.unit = model.fixed_window.empty() ? model.divisor : grid;
   expect_device("sw_device", planner_.options.sw_device, device);
   expect_device("device", planner_.options.device, device);
 }
