@@ -96,10 +96,15 @@ class Canvas {
     }
   };
 
-  static std::vector<Row> rows_of(std::vector<Corner> corners) {
+  /// Corners count as far as an image's side beyond its ends: distances may be of any size.
+  std::vector<Row> rows_of(std::vector<Corner> corners) const {
+    const auto whole = [](double value, int64_t size) {
+      const auto side = static_cast<float>(size);
+      return std::trunc(std::clamp(static_cast<float>(value), -side, 2 * side));
+    };
     for (Corner& corner : corners) {
-      corner.y = std::trunc(static_cast<float>(corner.y));
-      corner.x = std::trunc(static_cast<float>(corner.x));
+      corner.y = whole(corner.y, size_[1]);
+      corner.x = whole(corner.x, size_[2]);
     }
     std::vector<std::pair<double, double>> crossings;  // y, x
     for (std::size_t k = 0; k < corners.size(); ++k) {

@@ -143,6 +143,15 @@ TEST(Stars, OverlapsAreCountedUnderOtherObjects) {
   EXPECT_EQ(step(output).max().item<int64_t>(), 2);
 }
 
+TEST(Stars, MayBeOfAnyLength) {
+  for (const float length : {1e9F, 3e38F, INFINITY}) {
+    at::Tensor output = at::full({9, 8, 8}, length);
+    output[0].fill_(9);
+    const at::Tensor labels = StarsToLabels()(output);
+    EXPECT_TRUE(std::isinf(length) || labels.eq(1).all().item<bool>()) << length;
+  }
+}
+
 TEST(Stars, SayWhatDoesNotFit) {
   EXPECT_THROW(FlowsToLabels()(at::zeros({2, 8, 8})), DataError);
   EXPECT_THROW(StarsToLabels()(at::zeros({3, 8, 8})), DataError);
