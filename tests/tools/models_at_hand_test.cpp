@@ -91,10 +91,20 @@ TEST(ModelsAtHand, TheSameObjectsInEveryFormOfAnImage) {
 
 TEST(ModelsAtHand, ADiameterResamplesTheImageAndItsResultBack) {
   const test::TmpDir dir;
-  io::write_png(dir / "large.png", nuclei(120, 1280));
+  io::Image image = nuclei(120, 1280);
+  io::write_png(dir / "large.png", image);
   const io::Image labels = labels_of(dir / "large.png", "predict.diameter=120");
   EXPECT_EQ(labels.shape, (std::array<int64_t, 4>{1, 1, 1280, 1280}));
   EXPECT_EQ(count(labels), kNuclei);
+  image.geometry.spacing_um = {0, 0.1, 0.1};
+  io::write_ome_tiff(dir / "large.ome.tif", image);
+  EXPECT_EQ(labels_of(dir / "large.ome.tif", "predict.diameter_um=12").pixels, labels.pixels);
+  const Outcome no_size =
+      shell("\"$BIN/predict\" checkpoint.ckpt_path=nuclei predict.diameter_um=12 'data.path=" +
+            (dir / "large.png") + "' 'paths.output_dir=" + (dir / "none") + "'");
+  EXPECT_EQ(no_size.code, 2);
+  EXPECT_NE(no_size.err.find("distance between voxels is not known"), std::string::npos)
+      << no_size.err;
   const Outcome unknown =
       shell("\"$BIN/predict\" checkpoint.ckpt_path=" CYTRA_SOURCE_DIR
             "/tests/golden/checkpoints/format1_2d.ckpt predict.diameter=3 'data.path=" +

@@ -298,7 +298,7 @@ int predict(cli::Run run, const PredictConfig& config) {
   std::optional<Spinner> spinner(std::in_place, "loading the model");
   device = device_of(place, device);  // also for everything below that asks for the accelerator
   inference::Subject subject = inference::load_subject(config, device, config.trainer.precision);
-  inference::scale_objects(subject, config.predict.diameter);
+  inference::scale_objects(subject, config.predict.diameter, config.predict.diameter_um);
   const std::vector<HeadWork> heads = works_of(subject, config);
   spinner.reset();
   return run_in_processes(place, device, shared.process_timeout_s, [&](OwnProcess& self) {

@@ -41,6 +41,7 @@ void expect_used(const PredictConfig& config, Result result) {
       {"predict.heads", !predict.heads.empty(), images},
       {"predict.postprocess", !predict.postprocess.list.empty(), images},
       {"predict.diameter", predict.diameter.has_value(), images},
+      {"predict.diameter_um", predict.diameter_um.has_value(), images},
       {"predict.original_grid", predict.original_grid.value_or(false), images || boxes},
       {"predict.measurements", predict.measurements, images},
       {"predict.contours", predict.contours != "none", images},

@@ -10,6 +10,7 @@
 #include "inference/outputs/objects.h"
 #include "inference/predictor/original_grid.h"
 #include "inference/predictor/windowed_model.h"
+#include "ops/labels/label_blocks.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {
@@ -45,11 +46,27 @@ ImageResult::ImageResult(const Predictor& predictor,
       options_(options),
       input_(std::move(input)),
       outputs_(std::move(outputs)),
+      blocks_(label_blocks()),
       slabs_(works_by_slabs()
                  ? std::make_unique<ObjectSlabs>(options.steps, input_->sample.geometry())
                  : nullptr),
       is_whole_(!slabs_ && needs_whole()),
-      is_moved_(moves_to_file()) {}
+      is_moved_(moves_to_file()) {
+  result_.is_labels = result_.is_objects = blocks_ != nullptr;
+}
+
+ImageResult::~ImageResult() = default;
+
+/// What does the first step as rows come, where it makes labels of values that nobody else needs.
+std::unique_ptr<ops::LabelBlocks> ImageResult::label_blocks() const {
+  const WindowedModel& windowed = predictor_.windowed();
+  const bool needs_values = options_.keeps_scored && windowed.steps.empty();
+  const bool is_by_planes = windowed.plane_axis(input_->shape.size() - 1).has_value();
+  const bool are_scores = !windowed.steps.empty() || !windowed.decoder->is_labels(windowed.form);
+  if (options_.steps.empty() || needs_values || is_by_planes || !are_scores) return nullptr;
+  return options_.steps[0]->by_rows({input_->shape.begin() + 1, input_->shape.end()},
+                                    options_.folder);
+}
 
 /// Whether an image that is read by rows can be processed by slabs: only steps on objects need the
 /// whole of it.
@@ -62,9 +79,11 @@ bool ImageResult::works_by_slabs() const {
          std::ranges::all_of(steps, [](const auto& step) { return step->works_by_objects(); });
 }
 
+/// Labels of an image that fits into memory are kept whole, for the smallest type that holds them.
 bool ImageResult::needs_whole() const {
-  return options_.keeps_scored || !options_.steps.empty() || options_.original_grid ||
-         take_objects(outputs_);
+  const bool needs_labels = blocks_ && (!input_->is_by_rows() || options_.steps.size() > 1);
+  return options_.keeps_scored || (blocks_ ? needs_labels : !options_.steps.empty()) ||
+         options_.original_grid || take_objects(outputs_);
 }
 
 bool ImageResult::moves_to_file() const {
@@ -134,7 +153,15 @@ void ImageResult::run() {
 void ImageResult::take(const at::Tensor& rows) {
   taken_ += rows.size(1);
   expect_size(std::max(taken_, input_->shape[1]), rows.size(-1));
-  if (is_whole_) {
+  if (blocks_) {
+    at::Tensor labels;
+    apply_named(*options_.steps[0], [&] { labels = blocks_->add(rows).unsqueeze(0); });
+    if (is_whole_) {
+      rows_.push_back(labels);
+    } else if (labels.numel() > 0) {
+      put(labels, io::Dtype::u32);
+    }
+  } else if (is_whole_) {
     rows_.push_back(rows);
   } else if (slabs_) {
     const at::Tensor ended = slabs_->add(rows[0]).unsqueeze(0);
@@ -165,9 +192,10 @@ void ImageResult::finish() {
 /// Applies the decoder's steps, then the others; the values in between are scored.
 void ImageResult::apply_steps() {
   const auto apply = [&](auto from, auto to) { apply_all(PostprocessSteps(from, to), result_); };
-  const auto first = options_.steps.begin(), last = options_.steps.end();
-  const auto own = first + static_cast<std::ptrdiff_t>(predictor_.windowed().steps.size());
-  auto scored = own == first ? own : last;  // of objects all steps count
+  const auto begin = options_.steps.begin(), last = options_.steps.end();
+  const auto own = begin + static_cast<std::ptrdiff_t>(predictor_.windowed().steps.size());
+  const auto first = begin + (blocks_ ? 1 : 0);
+  auto scored = own == begin ? first : last;  // of objects all steps count
   if (predictor_.windowed().decoder->gives_labels()) {
     scored = std::find_if(own, last, [](const auto& step) { return step->works_by_objects(); });
   }
@@ -183,8 +211,9 @@ void ImageResult::finish_whole() {
   result_.geometry = input_->sample.geometry();
   result_.plane_axis = predictor_.windowed().plane_axis(input_->shape.size() - 1).value_or(-1);
   result_.input = [this] { return input_->loaded(); };
-  result_.is_labels = predictor_.windowed().steps.empty() &&
-                      predictor_.windowed().decoder->is_labels(predictor_.windowed().form);
+  result_.is_labels =
+      blocks_ || (predictor_.windowed().steps.empty() &&
+                  predictor_.windowed().decoder->is_labels(predictor_.windowed().form));
   io::Dtype dtype = dtype_of(predictor_.windowed().finish);
   if (!options_.steps.empty()) {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);
@@ -217,8 +246,9 @@ bool ImageResult::has_labels() const {
 
 at::Tensor ImageResult::labels(const at::Tensor& rows) const {
   const Decoder& decoder = *predictor_.windowed().decoder;
+  const bool is_known = result_.values.defined() || blocks_;
   const bool are_labels =
-      result_.values.defined() ? result_.is_labels : decoder.is_labels(predictor_.windowed().form);
+      is_known ? result_.is_labels : decoder.is_labels(predictor_.windowed().form);
   return are_labels ? rows
                     : decoder.labels_of(rows, predictor_.windowed().form, options_.threshold);
 }

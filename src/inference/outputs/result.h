@@ -25,6 +25,7 @@ struct ResultOptions {
   /// predictor needs tracks_places.
   bool original_grid = false;
   bool keeps_scored = false;  // scored() will be called
+  std::string folder = "";    // as ops::LabelBlocks
 };
 
 /// All steps of a result in their order: the decoder's, the task's (`postprocess` of its
@@ -40,6 +41,7 @@ class ImageResult {
               const ResultOptions& options,
               std::shared_ptr<const ModelInput> input,
               Outputs outputs);
+  ~ImageResult();
   /// Takes the next rows of the model, (C,count,...) on the CPU; they are kept, and must not be
   /// changed. Throws: what the outputs throw.
   void take(const at::Tensor& rows);
@@ -76,6 +78,7 @@ class ImageResult {
   bool has_classes() const { return !result_.is_objects || info_.shape[0] > 1; }
 
  private:
+  std::unique_ptr<ops::LabelBlocks> label_blocks() const;
   bool works_by_slabs() const;
   bool needs_whole() const;
   bool moves_to_file() const;
@@ -91,7 +94,8 @@ class ImageResult {
   const ResultOptions& options_;
   const std::shared_ptr<const ModelInput> input_;
   Outputs outputs_;
-  std::unique_ptr<ObjectSlabs> slabs_;  // applies steps to an image that is read by rows
+  std::unique_ptr<ops::LabelBlocks> blocks_;  // does the first step on rows
+  std::unique_ptr<ObjectSlabs> slabs_;        // applies steps to an image that is read by rows
   const bool is_whole_;
   const bool is_moved_;           // original_grid, and its voxels differ
   std::vector<at::Tensor> rows_;  // of one that is kept whole

@@ -16,16 +16,23 @@ PostprocessSteps make_postprocess(const config::Node& list) {
   return steps;
 }
 
-void apply_all(const PostprocessSteps& steps, Result& result) {
-  for (const auto& step : steps) {
-    try {
-      step->apply(result);
-    } catch (const ConfigError& error) {
-      throw ConfigError(step->name + ": " + error.what());
-    } catch (const DataError& error) {
-      throw DataError(step->name + ": " + error.what());
-    }
+std::unique_ptr<ops::LabelBlocks> Postprocess::by_rows(const std::vector<int64_t>& /*image*/,
+                                                       const std::string& /*folder*/) const {
+  return nullptr;
+}
+
+void apply_named(const Postprocess& step, const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const ConfigError& error) {
+    throw ConfigError(step.name + ": " + error.what());
+  } catch (const DataError& error) {
+    throw DataError(step.name + ": " + error.what());
   }
+}
+
+void apply_all(const PostprocessSteps& steps, Result& result) {
+  for (const auto& step : steps) apply_named(*step, [&] { step->apply(result); });
 }
 
 }  // namespace cytra::inference

@@ -12,6 +12,10 @@
 #include "config/registry.h"
 #include "io/image.h"
 
+namespace cytra::ops {
+class LabelBlocks;  // ops/labels/label_blocks.h
+}
+
 namespace cytra::inference {
 
 /// The result of one image.
@@ -34,6 +38,10 @@ struct Postprocess {
   std::string name;  // for messages, e.g. "FillHoles"
   /// Changes the result. Throws: DataError, ConfigError for a result that it is not made for.
   virtual void apply(Result& result) const = 0;
+  /// Makes the labels of apply() from values that come by rows; null: it makes no labels of them.
+  /// `image`: ([D,]H,W); `folder`: as ops::LabelBlocks. Its exceptions have no name in front.
+  virtual std::unique_ptr<ops::LabelBlocks> by_rows(const std::vector<int64_t>& /*image*/,
+                                                    const std::string& /*folder*/) const;
   /// Whether it processes and numbers each object by itself: then an image may be larger than
   /// memory (object_slabs.h).
   virtual bool works_by_objects() const { return false; }
@@ -43,7 +51,9 @@ using PostprocessSteps = std::vector<std::shared_ptr<Postprocess>>;
 
 /// Makes the steps of a list in a configuration; none for null. Throws: ConfigError.
 PostprocessSteps make_postprocess(const config::Node& list);
-/// Applies all steps in order. The message of an exception gets the step's name in front.
+/// Does a part of a step. The message of an exception gets the step's name in front.
+void apply_named(const Postprocess& step, const std::function<void()>& part);
+/// Applies all steps in order, each by apply_named().
 void apply_all(const PostprocessSteps& steps, Result& result);
 
 }  // namespace cytra::inference

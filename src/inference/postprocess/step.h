@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "inference/postprocess/postprocess.h"
+#include "ops/labels/label_blocks.h"
 
 namespace cytra::inference {
 
@@ -39,6 +40,12 @@ class Step final : public Postprocess {
   using Options = Operation;
   explicit Step(const Options& options) : options_(options) {}
   void apply(Result& result) const override { options_.apply(result); }
+  std::unique_ptr<ops::LabelBlocks> by_rows(const std::vector<int64_t>& image,
+                                            const std::string& folder) const override {
+    if constexpr (requires { options_.make(); })
+      return std::make_unique<ops::LabelBlocks>(options_.make(), image, folder);
+    return nullptr;
+  }
   bool works_by_objects() const override {
     return requires {
       Options::kWorksByObjects;
@@ -49,22 +56,27 @@ class Step final : public Postprocess {
   Options options_;
 };
 
-/// An operation that makes labels ([Z,]Y,X) of all channels of a model's output. Those of planes
-/// are numbered on from plane to plane.
+/// An operation that makes labels ([Z,]Y,X) of all channels of a model's output, block by block.
+/// Those of planes are numbered on from plane to plane.
 template <class Operation>
 struct ToLabels : Operation {
+  ops::LabelBlocks::Make make() const {
+    return [operation = static_cast<const Operation&>(*this)](
+               const at::Tensor& values, const ops::Part& part) { return operation(values, part); };
+  }
   void apply(Result& result) const {
     expect_scores(result);
     std::vector<at::Tensor> planes;
     int32_t last = 0;
     if (result.plane_axis >= 0) {
       for (const at::Tensor& plane : result.values.unbind(1 + result.plane_axis)) {
-        at::Tensor& labels = planes.emplace_back((*this)(plane));
+        at::Tensor& labels = planes.emplace_back(ops::labels_by_blocks(make(), plane));
         labels = at::where(labels != 0, labels + last, labels);
         last = std::max(last, labels.max().template item<int32_t>());
       }
     }
-    result.values = planes.empty() ? (*this)(result.values) : at::stack(planes, result.plane_axis);
+    result.values = planes.empty() ? ops::labels_by_blocks(make(), result.values)
+                                   : at::stack(planes, result.plane_axis);
     result.values = result.values.unsqueeze(0);
     result.is_labels = result.is_objects = true;
   }

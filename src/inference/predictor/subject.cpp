@@ -57,30 +57,41 @@ Subject load_subject(const ModelConfig& config,
   return subject;
 }
 
-void scale_objects(Subject& subject, const std::optional<double>& diameter) {
-  if (!diameter) return;
+void scale_objects(Subject& subject,
+                   const std::optional<double>& diameter,
+                   const std::optional<double>& diameter_um) {
+  if (!diameter && !diameter_um) return;
+  const char* const key = diameter ? "predict.diameter" : "predict.diameter_um";
+  if (diameter && diameter_um)
+    throw ConfigError("predict.diameter_um: expected this or predict.diameter, got both");
   for (LoadedModel& model : subject.models) {
     config::Node& task = *model.config.find("task");
     const config::Node* const own = task.find("diameter");
     if (own == nullptr || own->is_null())
       throw ConfigError(
-          "predict.diameter: {} does not say the diameter of the objects it was trained on "
-          "(task.diameter); leave it out",
+          "{}: {} does not say the diameter of the objects it was trained on (task.diameter); "
+          "leave it out",
+          key,
           model.path);
-    const double zoom = own->as<double>() / *diameter;
-    log::info(
-        "predict.diameter={}: images are resampled to {:.3g} times their size", *diameter, zoom);
-    const std::string mode = zoom < 1 ? "area" : "bilinear";
+    const auto trained = own->as<double>();
+    const double zoom = diameter ? trained / *diameter : 1;
+    const double spacing_um = diameter ? 0 : *diameter_um / trained;
+    log::info("{}={}: images are resampled to {:.3g} {}",
+              key,
+              diameter ? *diameter : *diameter_um,
+              diameter ? zoom : spacing_um,
+              diameter ? "times their size" : "um from voxel to voxel");
     const config::Node step = config::parse_yaml(
         fmt::format(
-            "{{_target_: Zoomd, keys: [{}, {}], allow_missing_keys: true, zoom: [{}], mode: [{}, "
-            "nearest], keep_size: false}}",
+            "{{_target_: Zoomd, keys: [{}, {}], allow_missing_keys: true, zoom: [{}], "
+            "spacing_um: {}, mode: [{}, nearest], keep_size: false}}",
             task.get<std::string>("x_key"),
             task.get<std::string>("y_key"),
             fmt::join(std::vector<double>(static_cast<std::size_t>(model.spatial_dims), zoom),
                       ", "),
-            mode),
-        "predict.diameter");
+            spacing_um,
+            zoom < 1 ? "area" : "bilinear"),
+        key);
     for (const char* split : {"valid", "predict"}) {
       config::Node* const list = model.config.find("data.transforms." + std::string(split));
       if (list != nullptr && !list->is_null()) list->list.push_back(step);

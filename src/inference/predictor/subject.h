@@ -75,10 +75,13 @@ Subject load_subject(const ModelConfig& config,
                      c10::Device device,
                      const std::optional<std::string>& precision);
 
-/// Has images, in which objects are of about `diameter` pixels, resampled to the scale of the
-/// training's (task.diameter), and results to the voxels of the file; null: nothing is done.
-/// Source: Cellpose's eval(diameter=). Throws: ConfigError where a model does not know its scale.
-void scale_objects(Subject& subject, const std::optional<double>& diameter);
+/// Has images, in which objects are of about `diameter` pixels or `diameter_um` micrometres,
+/// resampled to the scale of the training's (task.diameter), and results to the voxels of the file;
+/// both null: nothing is done. Source: Cellpose's eval(diameter=). Throws: ConfigError for both,
+/// and where a model does not know its scale.
+void scale_objects(Subject& subject,
+                   const std::optional<double>& diameter,
+                   const std::optional<double>& diameter_um);
 
 /// The predictor of an output of the model.
 struct HeadPredictor {

@@ -23,8 +23,8 @@ constexpr int32_t kSeed = 10, kMember = 2;  // voxels that end in one: more make
 /// A flow, voxel by voxel, with a border of zeros: what is outside does not move.
 template <int D>
 struct Field {
-  std::array<int64_t, D> size{};
-  std::array<int64_t, D> stride{};  // in voxels of the bordered volume
+  std::array<int64_t, D> size{}, first{}, image{};  // in the image, but for size
+  std::array<int64_t, D> stride{};                  // in voxels of the bordered volume
   std::vector<std::array<float, D>> flow;
 };
 
@@ -37,19 +37,23 @@ std::array<int64_t, D> follow(const Field<D>& field,
                               int64_t niter) {
   std::array<float, D> at{};
   for (int d = 0; d < D; ++d) {
-    at[d] = static_cast<float>(start[d]) /
-                static_cast<float>(std::max<int64_t>(field.size[d] - 1, 1)) * 2 -
+    at[d] = static_cast<float>(field.first[d] + start[d]) /
+                static_cast<float>(std::max<int64_t>(field.image[d] - 1, 1)) * 2 -
             1;
   }
   for (int64_t i = 0; i < niter; ++i) {
     std::array<float, D> part{};
     int64_t corner = 0;
+    bool is_outside = false;
     for (int d = 0; d < D; ++d) {
-      const float half = static_cast<float>(field.size[d]) / 2;
+      const float half = static_cast<float>(field.image[d]) / 2;
       const float place = (at[d] + 1) * half - 0.5F, below = std::floor(place);
       part[d] = place - below;
-      corner += (static_cast<int64_t>(below) + 1) * field.stride[d];
+      const int64_t bordered = static_cast<int64_t>(below) - field.first[d] + 1;
+      is_outside = is_outside || bordered < 0 || bordered > field.size[d];
+      corner += bordered * field.stride[d];
     }
+    if (is_outside) break;
     std::array<float, D> move{};
     for (int c = 0; c < 1 << D; ++c) {
       float weight = 1;
@@ -71,8 +75,12 @@ std::array<int64_t, D> follow(const Field<D>& field,
   }
   std::array<int64_t, D> end{};
   for (int d = 0; d < D; ++d)
-    end[d] = static_cast<int64_t>((at[d] + 1) * 0.5F *
-                                  static_cast<float>(std::max<int64_t>(field.size[d] - 1, 1)));
+    end[d] = std::clamp<int64_t>(
+        static_cast<int64_t>((at[d] + 1) * 0.5F *
+                             static_cast<float>(std::max<int64_t>(field.image[d] - 1, 1))) -
+            field.first[d],
+        0,
+        field.size[d] - 1);
   return end;
 }
 
@@ -84,12 +92,14 @@ struct Ends {
 };
 
 template <int D>
-Ends ends_of(const at::Tensor& output, double threshold, int64_t niter) {
+Ends ends_of(const at::Tensor& output, const Part& part, double threshold, int64_t niter) {
   Field<D> field;
   Ends ends;
   int64_t image = 1, bordered = 1;
   for (int d = D - 1; d >= 0; --d) {
     field.size[d] = output.size(d + 1);
+    field.first[d] = part.first[3 - D + d];
+    field.image[d] = part.image[3 - D + d];
     field.stride[d] = bordered;
     ends.size[3 - D + d] = field.size[d] + 2 * kPad;
     image *= field.size[d];
@@ -112,7 +122,7 @@ Ends ends_of(const at::Tensor& output, double threshold, int64_t niter) {
     const auto place = place_of(v);
     for (int d = 0; d < D; ++d) to += (place[d] + 1) * field.stride[d];
     for (int d = 0; d < D; ++d) {
-      const float side = static_cast<float>(std::max<int64_t>(field.size[d] - 1, 1));
+      const float side = static_cast<float>(std::max<int64_t>(field.image[d] - 1, 1));
       const float flow = data[d * image + v];  // what is not finite moves nothing
       if (std::isfinite(flow))
         field.flow[static_cast<std::size_t>(to)][d] = flow / kFlowScale * (2 / side);
@@ -213,7 +223,7 @@ std::vector<double> flow_errors(const at::Tensor& labels, const at::Tensor& flow
 
 }  // namespace
 
-at::Tensor FlowsToLabels::operator()(const at::Tensor& output) const {
+at::Tensor FlowsToLabels::operator()(const at::Tensor& output, const Part& part) const {
   const int64_t dims = output.dim() - 1;
   if ((dims != 2 && dims != 3) || output.size(0) != dims + 1) {
     throw DataError(
@@ -224,15 +234,16 @@ at::Tensor FlowsToLabels::operator()(const at::Tensor& output) const {
   }
   const at::Tensor values = output.to(at::kCPU, at::kFloat).contiguous();
   at::Tensor labels = at::zeros(output.sizes().slice(1), at::kInt);
-  const Ends ends = dims == 3 ? ends_of<3>(values, cellprob_threshold, niter)
-                              : ends_of<2>(values, cellprob_threshold, niter);
+  const Ends ends = dims == 3 ? ends_of<3>(values, part, cellprob_threshold, niter)
+                              : ends_of<2>(values, part, cellprob_threshold, niter);
   const std::vector<int32_t> numbers = peaks_of(ends, dims);
   int32_t* const data = labels.mutable_data_ptr<int32_t>();
   for (std::size_t i = 0; i < ends.voxels.size(); ++i)
     data[ends.voxels[i]] = numbers[static_cast<std::size_t>(ends.places[i])];
 
   std::vector<int64_t> sizes = sizes_of(labels);
-  const double most = max_size_fraction * static_cast<double>(labels.numel());
+  const auto image = static_cast<double>(part.image[0] * part.image[1] * part.image[2]);
+  const double most = max_size_fraction * image;
   keep_good(
       labels, sizes.size(), [&](std::size_t l) { return static_cast<double>(sizes[l]) > most; });
   if (dims == 2 && flow_threshold > 0) {

@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/labels/volume.h"
+
 namespace cytra::ops {
 
 /// Heat diffuses from each object's centre through the object; its gradient gives the flows, 0 in
@@ -14,8 +16,8 @@ namespace cytra::ops {
 at::Tensor masks_to_flows(const at::Tensor& labels);
 
 /// Labels of a network's flows: voxels follow them, and the places where many end are objects.
-/// Arguments and defaults are those of cellpose's eval(). It needs the whole image, and about 60
-/// bytes per voxel beside its values.
+/// Arguments and defaults are those of cellpose's eval(). It needs about 60 bytes per voxel beside
+/// the values; LabelBlocks makes larger images of parts.
 struct FlowsToLabels {
   int64_t niter = 200, min_size = 15;
   double cellprob_threshold = 0, flow_threshold = 0.4, max_size_fraction = 0.4;
@@ -35,8 +37,12 @@ struct FlowsToLabels {
       1);
   }
   /// Shape: (D+1,[Z,]Y,X): flows times 5 and the logit of being an object's -> int32 ([Z,]Y,X),
-  /// numbered by their first voxels. Throws: DataError for another number of channels.
-  at::Tensor operator()(const at::Tensor& output) const;
+  /// numbered by their first voxels. Those of a part are bit for bit the image's, where the way of
+  /// each voxel stays in the part. Throws: DataError for another number of channels.
+  at::Tensor operator()(const at::Tensor& output, const Part& part) const;
+  at::Tensor operator()(const at::Tensor& output) const {
+    return (*this)(output, Part::whole(output));
+  }
 };
 
 }  // namespace cytra::ops

@@ -31,7 +31,8 @@ struct Shape {
   std::vector<Span> spans;
   /// In 2D the polygon with corners in whole numbers, of which StarDist counts overlaps.
   std::vector<Row> rows;
-  double size = 0;  // that overlaps are shares of: area or volume, also beyond the image
+  double size = 0;             // that overlaps are shares of: area or volume, also beyond the image
+  bool begins_before = false;  // the part of the image that is labelled
 };
 
 /// The area that two polygons share.
@@ -53,13 +54,15 @@ struct Corner {
 /// row meets a corner.
 class Canvas {
  public:
-  Canvas(const std::array<int64_t, 3>& size, const Rays& rays) : size_(size), rays_(rays) {}
+  /// `size`: of the part.
+  Canvas(const std::array<int64_t, 3>& size, const Part& part, const Rays& rays)
+      : size_(size), part_(part), rays_(rays) {}
 
   /// The shape's voxels: those whose centres are inside.
   Shape draw(int64_t voxel, const float* distances, int64_t stride) const {
-    const Corner centre{static_cast<double>(voxel / (size_[1] * size_[2])),
-                        static_cast<double>(voxel / size_[2] % size_[1]),
-                        static_cast<double>(voxel % size_[2])};
+    const Corner centre{static_cast<double>(part_.first[0] + voxel / (size_[1] * size_[2])),
+                        static_cast<double>(part_.first[1] + voxel / size_[2] % size_[1]),
+                        static_cast<double>(part_.first[2] + voxel % size_[2])};
     std::vector<Corner> corners;
     for (std::size_t k = 0; k < rays_.directions.size(); ++k) {
       const double length = std::max(distances[static_cast<int64_t>(k) * stride], kShortest);
@@ -68,6 +71,8 @@ class Canvas {
     }
     std::vector<Crossing> crossings;
     Shape shape;
+    for (const Corner& corner : corners)
+      shape.begins_before = shape.begins_before || begins_before(corner);
     if (rays_.faces.empty()) {
       for (std::size_t k = 0; k < corners.size(); ++k)
         cross_edge(corners[k], corners[(k + 1) % corners.size()], crossings);
@@ -86,6 +91,12 @@ class Canvas {
   }
 
  private:
+  bool begins_before(const Corner& corner) const {
+    const std::array<double, 3> place{corner.z, corner.y, corner.x};
+    for (std::size_t d = 0; d < 3; ++d)
+      if (part_.first[d] > 0 && place[d] < static_cast<double>(part_.first[d])) return true;
+    return false;
+  }
   static constexpr float kShortest = 1e-3F;  // StarDist's least distance
   static constexpr double kBeside = 1.3e-5, kBesideZ = 0.7e-5;
   struct Crossing {
@@ -103,8 +114,8 @@ class Canvas {
       return std::trunc(std::clamp(static_cast<float>(value), -side, 2 * side));
     };
     for (Corner& corner : corners) {
-      corner.y = whole(corner.y, size_[1]);
-      corner.x = whole(corner.x, size_[2]);
+      corner.y = whole(corner.y, part_.image[1]);
+      corner.x = whole(corner.x, part_.image[2]);
     }
     std::vector<std::pair<double, double>> crossings;  // y, x
     for (std::size_t k = 0; k < corners.size(); ++k) {
@@ -126,19 +137,23 @@ class Canvas {
                     u.x * (v.z * w.y - v.y * w.z)) /
            6;
   }
-  /// Whole numbers n of [0, size) with low <= n + beside < high.
-  static std::pair<int64_t, int64_t> within(double low, double high, double beside, int64_t size) {
+  /// Whole numbers n of the part's along an axis with low <= n + beside < high.
+  std::pair<int64_t, int64_t> within(double low,
+                                     double high,
+                                     double beside,
+                                     std::size_t axis) const {
+    const auto first = static_cast<double>(part_.first[axis]);
     const auto bounded = [&](double value) {
       return static_cast<int64_t>(
-          std::ceil(std::min(std::max(value - beside, 0.0), static_cast<double>(size))));
+          std::ceil(std::clamp(value - beside, first, first + static_cast<double>(size_[axis]))));
     };
     return {bounded(low), bounded(high)};
   }
   void cross_edge(const Corner& a, const Corner& b, std::vector<Crossing>& to) const {
-    const auto [first, last] = within(std::min(a.y, b.y), std::max(a.y, b.y), kBeside, size_[1]);
+    const auto [first, last] = within(std::min(a.y, b.y), std::max(a.y, b.y), kBeside, 1);
     for (int64_t y = first; y < last; ++y) {
       const double part = (static_cast<double>(y) + kBeside - a.y) / (b.y - a.y);
-      to.push_back({y, a.x + part * (b.x - a.x)});
+      to.push_back({y - part_.first[1], a.x + part * (b.x - a.x)});
     }
   }
   /// A row passes through a triangle once, or not at all: where it cuts the triangle's line in its
@@ -148,7 +163,7 @@ class Canvas {
                   const Corner& c,
                   std::vector<Crossing>& to) const {
     const auto [first, last] =
-        within(std::min({a.z, b.z, c.z}), std::max({a.z, b.z, c.z}), kBesideZ, size_[0]);
+        within(std::min({a.z, b.z, c.z}), std::max({a.z, b.z, c.z}), kBesideZ, 0);
     for (int64_t z = first; z < last; ++z) {
       const double height = static_cast<double>(z) + kBesideZ;
       std::array<Corner, 2> ends{};
@@ -160,7 +175,7 @@ class Canvas {
       }
       const std::size_t begin = to.size();
       if (found == 2) cross_edge(ends[0], ends[1], to);
-      for (std::size_t i = begin; i < to.size(); ++i) to[i].row += z * size_[1];
+      for (std::size_t i = begin; i < to.size(); ++i) to[i].row += (z - part_.first[0]) * size_[1];
     }
   }
   /// The voxels between each row's first and second crossing, third and fourth, and so on.
@@ -174,13 +189,15 @@ class Canvas {
         ++i;
         continue;
       }
-      const auto [first, last] = within(from.x, until.x, 0, size_[2]);
-      if (first < last) spans.push_back({from.row * size_[2] + first, from.row * size_[2] + last});
+      const auto [first, last] = within(from.x, until.x, 0, 2);
+      const int64_t row = from.row * size_[2] - part_.first[2];
+      if (first < last) spans.push_back({row + first, row + last});
       i += 2;
     }
     return spans;
   }
-  std::array<int64_t, 3> size_;
+  const std::array<int64_t, 3> size_;
+  const Part& part_;
   const Rays& rays_;
 };
 
@@ -189,8 +206,21 @@ class Painting {
  public:
   explicit Painting(at::Tensor& labels)
       : data_(labels.mutable_data_ptr<int32_t>()), count_(labels.numel()) {}
-  void finish() {
+  /// Clears what is left visible, away from the part's sides, of shapes that begin before it: it
+  /// lies where a more probable shape is, whose centre is outside.
+  void finish(const at::Tensor& labels, const Part& part) {
     std::transform(data_, data_ + count_, data_, [](int32_t label) { return std::abs(label); });
+    std::vector<bool> is_kept(shapes_.size() + 1);
+    for (std::size_t i = 0; i < shapes_.size(); ++i) is_kept[i + 1] = !shapes_[i].begins_before;
+    for (int64_t d = 0; d < labels.dim(); ++d) {
+      if (part.first[static_cast<std::size_t>(3 - labels.dim() + d)] == 0) continue;
+      const at::Tensor side = labels.select(d, 0).contiguous();
+      const int32_t* const label = side.const_data_ptr<int32_t>();
+      for (int64_t v = 0; v < side.numel(); ++v) is_kept[static_cast<std::size_t>(label[v])] = true;
+    }
+    std::transform(data_, data_ + count_, data_, [&](int32_t label) {
+      return is_kept[static_cast<std::size_t>(label)] ? label : 0;
+    });
   }
 
   /// Adds a shape unless it overlaps an earlier one by more than `threshold` of the smaller of
@@ -211,7 +241,7 @@ class Painting {
       }
     }
     if (shape.spans.empty()) return;
-    shapes_.push_back({{}, shape.rows, shape.size});
+    shapes_.push_back({{}, shape.rows, shape.size, shape.begins_before});
     const auto label = static_cast<int32_t>(shapes_.size());
     for (const auto& [begin, end] : shape.spans) {
       for (int64_t v = begin; v < end; ++v) {
@@ -248,13 +278,14 @@ std::vector<int64_t> numbers_for(std::vector<int64_t> given, std::size_t count, 
   throw DataError("{}: {} numbers, expected 1 or {}", name, given.size(), count);
 }
 
-/// Where voxels may be centres along one axis.
+/// Which voxels of the part may be centres along one axis.
 struct CentreAxis {
   int64_t first, end, step;
 };
 
 /// Voxels that may be centres, the most probable first; of equal ones the first.
 std::vector<int64_t> candidates_of(const at::Tensor& scores,
+                                   const Part& part,
                                    const StarsToLabels& options,
                                    std::size_t dims) {
   const auto border = numbers_for(options.border, 2 * dims, "border");
@@ -265,12 +296,14 @@ std::vector<int64_t> candidates_of(const at::Tensor& scores,
   std::array<CentreAxis, 3> axes{{{0, 1, 1}, {}, {}}};
   for (std::size_t d = 0; d < dims; ++d) {
     const std::size_t axis = 3 - dims + d;
-    const int64_t size = scores.size(static_cast<int64_t>(axis));
+    const int64_t size = part.image[axis], first = part.first[axis];
     const int64_t filled = (size + units[d] - 1) / units[d] * units[d];
     const int64_t count = (filled + grid[d] - 1) / grid[d];
     axes[axis] = {border[2 * d] * grid[d], (count - border[2 * d + 1]) * grid[d], grid[d]};
-    axes[axis].end = std::min(axes[axis].end, size);
     if (size == 1) axes[axis] = {0, 1, 1};
+    const int64_t begin = std::max(axes[axis].first, (first + grid[d] - 1) / grid[d] * grid[d]);
+    axes[axis].first = begin - first;
+    axes[axis].end = std::min(axes[axis].end - first, scores.size(static_cast<int64_t>(axis)));
   }
   std::vector<int64_t> found;
   const float* const data = scores.const_data_ptr<float>();
@@ -293,7 +326,7 @@ std::vector<int64_t> candidates_of(const at::Tensor& scores,
 
 }  // namespace
 
-at::Tensor StarsToLabels::operator()(const at::Tensor& output) const {
+at::Tensor StarsToLabels::operator()(const at::Tensor& output, const Part& part) const {
   const int64_t dims = output.dim() - 1, count = output.size(0) - 1;
   if ((dims != 2 && dims != 3) || count <= dims) {
     throw DataError(
@@ -306,10 +339,10 @@ at::Tensor StarsToLabels::operator()(const at::Tensor& output) const {
   at::Tensor values = output.to(at::kCPU, at::kFloat).contiguous();
   at::Tensor labels = at::zeros(output.sizes().slice(1), at::kInt);
   const at::Tensor scores = dims == 3 ? values[0] : values[0].unsqueeze(0);
-  const Canvas canvas({scores.size(0), scores.size(1), scores.size(2)}, rays);
+  const Canvas canvas({scores.size(0), scores.size(1), scores.size(2)}, part, rays);
   const float* const distances = values.const_data_ptr<float>() + labels.numel();
   const std::vector<int64_t> candidates =
-      candidates_of(scores, *this, static_cast<std::size_t>(dims));
+      candidates_of(scores, part, *this, static_cast<std::size_t>(dims));
   Painting painting(labels);
   constexpr std::size_t kAtOnce = 4096;  // drawn by all threads, then painted in order
   for (std::size_t from = 0; from < candidates.size(); from += kAtOnce) {
@@ -322,7 +355,7 @@ at::Tensor StarsToLabels::operator()(const at::Tensor& output) const {
     });
     for (const Shape& shape : shapes) painting.add(shape, nms_thresh);
   }
-  painting.finish();
+  painting.finish(labels, part);
   return labels;
 }
 

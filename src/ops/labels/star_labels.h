@@ -8,6 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/labels/volume.h"
+
 namespace cytra::ops {
 
 /// Directions that distances are measured along, and in 3D the triangles between them.
@@ -33,7 +35,7 @@ at::Tensor edt_probability(const at::Tensor& labels, const std::vector<double>& 
 
 /// Labels of a network's stars: starting with the most probable, each voxel that no object covers
 /// yet makes an object. Arguments and defaults are those of StarDist's predict_instances();
-/// overlaps are its areas, and volumes in voxels. It needs the whole image.
+/// overlaps are its areas, and volumes in voxels.
 struct StarsToLabels {
   double prob_thresh = 0.5, nms_thresh = 0.4;
   std::vector<int64_t> border{2}, grid, divisor;
@@ -77,9 +79,12 @@ struct StarsToLabels {
     v("from_logits", from_logits, "whether the first channel is the probability's logit");
   }
   /// Shape: (1+rays,[Z,]Y,X): the probability (or its logit), distances -> int32 ([Z,]Y,X),
-  /// numbered from the most probable on. Throws: DataError for fewer than 3 rays, in 3D 4, and for
-  /// other counts of numbers in border, grid or divisor.
-  at::Tensor operator()(const at::Tensor& output) const;
+  /// numbered from the most probable on; of a part of an image, too. Throws: DataError for fewer
+  /// than 3 rays, in 3D 4, and for other counts of numbers in border, grid or divisor.
+  at::Tensor operator()(const at::Tensor& output, const Part& part) const;
+  at::Tensor operator()(const at::Tensor& output) const {
+    return (*this)(output, Part::whole(output));
+  }
 };
 
 }  // namespace cytra::ops

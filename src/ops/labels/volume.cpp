@@ -16,6 +16,14 @@ int64_t axes_of(const Offset& offset) {
 
 }  // namespace
 
+Part Part::whole(const at::Tensor& values) {
+  const int64_t dims = values.dim() - 1;
+  Part part{{0, 0, 0}, {1, 1, 1}};
+  for (int64_t d = 0; d < dims; ++d)
+    part.image[static_cast<std::size_t>(3 - dims + d)] = values.size(d + 1);
+  return part;
+}
+
 at::Tensor as_volume(const at::Tensor& image, at::ScalarType type) {
   if (image.dim() != 2 && image.dim() != 3)
     throw DataError("{} spatial dimensions, expected 2 or 3", image.dim());

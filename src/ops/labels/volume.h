@@ -13,6 +13,13 @@ namespace cytra::ops {
 /// Z, Y, X.
 using Offset = std::array<int64_t, 3>;
 
+/// Where values lie in an image: their first voxel, and the image's size; 2D: Z is 0 of 1.
+struct Part {
+  Offset first, image;
+  /// Says that values (C,[Z,]Y,X) are the whole image.
+  static Part whole(const at::Tensor& values);
+};
+
 /// Whether a label is NaN, which is background.
 template <class T>
 bool is_nan(T label) {

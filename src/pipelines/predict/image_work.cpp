@@ -181,6 +181,7 @@ inference::SlidingWindowOptions ImageWork::begin_result(Job& job) {
   job.rows_stamp =
       fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
   if (!shares_rows() || run().processes.is_first()) {
+    result_.folder = run().folder;
     job.result =
         std::make_unique<inference::ImageResult>(predictor_, result_, job.input, outputs_of(job));
   }

@@ -68,7 +68,7 @@ class ImageWork final : public PredictWork {
   const std::string format_;  // of results
   const config::Node inference_args_;
   std::optional<tasks::ResultScores> scores_;
-  const inference::ResultOptions result_;
+  inference::ResultOptions result_;
   const std::vector<std::string> outputs_;
   std::function<std::string(int64_t)> class_name_;
   std::map<std::vector<int64_t>, double> seconds_;  // of a pass, by its windows' shape

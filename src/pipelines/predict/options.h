@@ -22,7 +22,7 @@ struct MadeOptions {
   double threshold = 0.5;
   config::Node postprocess, temperature;
   std::optional<bool> original_grid;
-  std::optional<double> diameter;  // for inference::scale_objects()
+  std::optional<double> diameter, diameter_um;  // for inference::scale_objects()
   double stitch_threshold = 0;
   void visit(auto& v) {
     v("save",
@@ -53,6 +53,11 @@ struct MadeOptions {
       "(task.diameter): images are resampled to its scale, and results back",
       0.1,
       1e5);
+    v("diameter_um",
+      diameter_um,
+      "the same in micrometres, for images whose files say their pixel size",
+      1e-3,
+      1e9);
     v("original_grid",
       original_grid,
       "write results in the voxels of the file, not in those that the transforms (Spacingd, "

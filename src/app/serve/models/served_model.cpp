@@ -185,7 +185,7 @@ ServedModel::ServedModel(std::string name,
   const inference::ModelConfig own = model_config(config, std::move(paths));
   const c10::Device device = device::choose_device(config.trainer.accelerator);
   inference::Subject subject = inference::load_subject(own, device, config.trainer.precision);
-  inference::scale_objects(subject, config.predict.diameter);
+  inference::scale_objects(subject, config.predict.diameter, config.predict.diameter_um);
   if (subject.result() != inference::Subject::Result::images) {
     throw ConfigError(
         subject.first().path +

@@ -189,6 +189,7 @@ struct ZoomOptions : InterpolationOptions {
 
 struct Zoomd : ZoomOptions {
   std::vector<double> zoom_factors;
+  double spacing_um = 0;
   void visit(auto& v) {
     ZoomOptions::visit(v);
     v("zoom",
@@ -196,6 +197,13 @@ struct Zoomd : ZoomOptions {
       "2: twice as many voxels, of half the size; one, or one per spatial dimension; two for a "
       "stack: of its planes",
       config::required);
+    v("spacing_um",
+      spacing_um,
+      "micrometres between voxels that zoom begins from, by the file's own; the first key's mode "
+      "is "
+      "area for fewer voxels; 0: zoom begins from the file's voxels",
+      0,
+      1e9);
   }
   void check() {
     ZoomOptions::check();
@@ -206,8 +214,20 @@ struct Zoomd : ZoomOptions {
 
   void operator()(Sample& sample) const {
     std::vector<double> factors = zoom_factors;
+    ZoomOptions options = *this;
+    if (spacing_um > 0) {
+      const auto& now = sample.geometry().spacing_um;
+      if (factors.size() == 1) factors.resize(first_size(sample).size(), factors[0]);
+      for (std::size_t d = 0; d < factors.size(); ++d) {
+        const double own = now[3 - factors.size() + d];
+        if (!(own > 0))
+          throw DataError("the distance between voxels is not known, which spacing_um needs");
+        factors[d] *= own / spacing_um;
+      }
+      if (factors.back() < 1) options.mode[0] = "area";
+    }
     if (factors.size() == 2 && first_size(sample).size() == 3) factors.insert(factors.begin(), 1);
-    zoom(sample, factors);
+    options.zoom(sample, factors);
   }
 };
 CYTRA_REGISTER(Transform, PerSample<Zoomd>, "Zoomd");

@@ -1,0 +1,264 @@
+#include "ops/labels/label_blocks.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <fmt/ranges.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "ops/boxes/label_boxes.h"
+
+namespace cytra::ops {
+namespace {
+
+const LabelBlocks::Sizes& usual_sizes(std::size_t dims) {
+  static const LabelBlocks::Sizes plane{{1536, 1536}, {128, 128}, {256, 256}},
+      volume{{128, 256, 256}, {24, 24, 24}, {48, 48, 48}};
+  return dims == 3 ? volume : plane;
+}
+
+/// Memory of a file without a name, zeros. Throws: IoError where the disk has no room.
+at::Tensor in_file(const std::string& folder, at::IntArrayRef shape, at::ScalarType type) {
+  const auto bytes =
+      static_cast<std::size_t>(c10::multiply_integers(shape)) * c10::elementSize(type);
+  std::string path = folder + "/.rows-XXXXXX";
+  const int file = ::mkostemp(path.data(), O_CLOEXEC);
+  int code = file < 0 ? errno : 0;
+  void* memory = MAP_FAILED;
+  if (file >= 0) {
+    ::unlink(path.c_str());
+    code = ::posix_fallocate(file, 0, static_cast<off_t>(bytes));
+    if (code == 0) memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (code == 0 && memory == MAP_FAILED) code = errno;
+    ::close(file);
+  }
+  if (code != 0) {
+    throw IoError("{}: no file of {} MB for the rows that objects are made of: {}",
+                  folder,
+                  bytes / 1'000'000,
+                  std::strerror(code));
+  }
+  return at::from_blob(
+      memory, shape, [bytes](void* own) { ::munmap(own, bytes); }, at::TensorOptions(type));
+}
+
+}  // namespace
+
+/// The inner part [begin, end) of a block along an axis, and the block itself.
+struct LabelBlocks::Range {
+  int64_t begin, end, first, last;
+};
+
+LabelBlocks::LabelBlocks(Make make, std::vector<int64_t> image, std::string folder)
+    : LabelBlocks(std::move(make), image, std::move(folder), usual_sizes(image.size())) {}
+
+LabelBlocks::LabelBlocks(Make make,
+                         std::vector<int64_t> image,
+                         std::string folder,
+                         const Sizes& sizes)
+    : make_(std::move(make)), image_(std::move(image)), folder_(std::move(folder)), sizes_(sizes) {
+  for (std::size_t d = 0; d < image_.size(); ++d) {
+    const int64_t size = image_[d], before = sizes.before[d], after = sizes.after[d];
+    const int64_t inner = size <= sizes.block[d] ? size : sizes.block[d] - before - after;
+    const int64_t count = (size + inner - 1) / std::max<int64_t>(inner, 1);
+    std::vector<Range>& ranges = ranges_.emplace_back();
+    const int64_t step = count == 0 ? 1 : (size + count - 1) / count;  // parts of about equal sizes
+    for (int64_t begin = 0; begin < size; begin += step) {
+      const int64_t end = std::min(begin + step, size);
+      ranges.push_back(
+          {begin, end, std::max<int64_t>(begin - before, 0), std::min(end + after, size)});
+    }
+  }
+}
+
+LabelBlocks::~LabelBlocks() = default;
+
+/// The voxels of a block in rows that are kept: its one or two parts.
+std::vector<at::Tensor> LabelBlocks::parts_of(const at::Tensor& kept, const Block& block) const {
+  const int64_t count = kept.size(0), at = block[0].first % count;
+  const int64_t rows = block[0].last - block[0].first, below = std::min(rows, count - at);
+  std::vector<at::Tensor> parts{kept.narrow(0, at, below)};
+  if (below < rows) parts.push_back(kept.narrow(0, 0, rows - below));
+  for (at::Tensor& part : parts) {
+    for (std::size_t d = 1; d < block.size(); ++d) {
+      const auto axis = static_cast<int64_t>(d) - static_cast<int64_t>(block.size());
+      part = part.narrow(axis, block[d].first, block[d].last - block[d].first);
+    }
+  }
+  return parts;
+}
+
+void LabelBlocks::keep(const at::Tensor& rows) {
+  if (!values_.defined()) {
+    int64_t most = 0;
+    for (const Range& range : ranges_[0]) most = std::max(most, range.last - range.first);
+    const auto allocated = [&](std::vector<int64_t> shape, at::ScalarType type) {
+      shape[0] = most;
+      const bool is_large =
+          c10::multiply_integers(shape) * 4 > sizes_.in_memory && !folder_.empty();
+      return is_large ? in_file(folder_, shape, type) : at::zeros(shape, type);
+    };
+    values_ = allocated(rows.transpose(0, 1).sizes().vec(), at::kFloat);
+    labels_ = allocated(image_, at::kInt);
+  }
+  const int64_t count = rows.size(1);
+  for (int64_t i = 0; i < count; ++i)
+    values_.select(0, (taken_ + i) % values_.size(0)).copy_(rows.select(1, i));
+  taken_ += count;
+}
+
+at::Tensor LabelBlocks::add(const at::Tensor& rows) {
+  if (taken_ + rows.size(1) > image_[0] ||
+      rows.sizes().slice(2) != at::IntArrayRef(image_).slice(1))
+    throw DataError("rows of {} voxels, expected those of an image of {}",
+                    fmt::join(rows.sizes().slice(1), " x "),
+                    fmt::join(image_, " x "));
+  const bool is_one =
+      std::ranges::all_of(ranges_, [](const auto& axis) { return axis.size() < 2; });
+  if (is_one && taken_ == 0 && rows.size(1) == image_[0]) return make_(rows, Part::whole(rows));
+  std::vector<int64_t> shape = image_;
+  shape[0] = 0;
+  std::vector<at::Tensor> ended{at::zeros(shape, at::kInt)};
+  for (int64_t given = 0; given < rows.size(1);) {
+    const int64_t count = std::min(rows.size(1) - given, ranges_[0][band_].last - taken_);
+    keep(rows.narrow(1, given, count));
+    given += count;
+    for (; band_ < ranges_[0].size() && taken_ >= ranges_[0][band_].last; ++band_) {
+      if (is_one) {
+        const at::Tensor all = values_.transpose(0, 1).contiguous();
+        return make_(all, Part::whole(all));
+      }
+      ended.push_back(band());
+    }
+  }
+  if (taken_ == image_[0] && joined_ > 0)
+    log::warn("{} objects are longer than {} voxels: their parts were joined where they overlap",
+              joined_,
+              fmt::join(sizes_.after, ", "));
+  return at::cat(ended);
+}
+
+/// Labels a row of blocks. Returns its inner rows.
+at::Tensor LabelBlocks::band() {
+  const Range& rows = ranges_[0][band_];
+  for (int64_t row = band_ == 0 ? rows.first : ranges_[0][band_ - 1].last; row < rows.last; ++row)
+    labels_.select(0, row % labels_.size(0)).zero_();
+  for (const Range& range : ranges_[1]) {
+    if (ranges_.size() == 2) label({rows, range});
+    for (std::size_t i = 0; ranges_.size() == 3 && i < ranges_[2].size(); ++i)
+      label({rows, range, ranges_[2][i]});
+  }
+  std::ranges::sort(new_);
+  for (const auto& [voxel, object] : new_) numbers_[static_cast<std::size_t>(object)] = ++count_;
+  new_.clear();
+  Block inner{{0, 0, rows.begin, rows.end}};
+  for (std::size_t d = 1; d < image_.size(); ++d) inner.push_back({0, 0, 0, image_[d]});
+  at::Tensor ended = at::cat(parts_of(labels_, inner));
+  int32_t* const label = ended.mutable_data_ptr<int32_t>();
+  std::transform(label, label + ended.numel(), label, [this](int32_t object) {
+    return numbers_[static_cast<std::size_t>(object)];
+  });
+  return ended;
+}
+
+/// Which object each of a block's labels is: one that is there, a new one, or 0: none of this
+/// block.
+std::vector<int32_t> LabelBlocks::objects_of(const at::Tensor& found,
+                                             const at::Tensor& known,
+                                             const Block& block) {
+  const int32_t* const label = found.const_data_ptr<int32_t>();
+  const int32_t* const object = known.const_data_ptr<int32_t>();
+  const auto boxes = boxes_of<int32_t>(as_volume(found, at::kInt));
+  std::vector<int64_t> sizes(boxes.empty() ? 1 : static_cast<std::size_t>(boxes.back().first) + 1);
+  std::vector<std::unordered_map<int32_t, int64_t>> shared(sizes.size());
+  std::unordered_map<int32_t, int64_t> seen;  // voxels of known objects
+  for (int64_t v = 0; v < found.numel(); ++v) {
+    const auto own = static_cast<std::size_t>(label[v]);
+    ++sizes[own];
+    if (object[v] == 0) continue;
+    ++seen[object[v]];
+    if (own != 0) ++shared[own][object[v]];
+  }
+  std::vector<int32_t> objects(sizes.size(), 0);
+  for (const auto& [number, box] : boxes) {
+    const auto own = static_cast<std::size_t>(number);
+    std::pair<int64_t, int32_t> most{0, 0};
+    for (const auto& [other, voxels] : shared[own]) most = std::max(most, {voxels, -other});
+    const auto& [voxels, negative] = most;  // the first of equal ones
+    const bool goes_on = is_open_[static_cast<std::size_t>(-negative)];
+    if (2 * voxels >= sizes[own] || (goes_on && 2 * voxels >= seen[-negative])) {
+      objects[own] = goes_on ? -negative : 0;
+      continue;
+    }
+    bool is_of_other = false, is_cut = false;
+    for (std::size_t d = 0; d < block.size(); ++d) {
+      const std::size_t axis = 3 - block.size() + d;
+      const int64_t first = block[d].first + box.first[axis],
+                    last = block[d].first + box.last[axis];
+      is_of_other = is_of_other || first >= block[d].end || (first == block[d].first && first > 0);
+      is_cut = is_cut || (last + 1 == block[d].last && last + 1 < image_[d]);
+    }
+    if (is_of_other) continue;
+    if (is_open_.size() > INT32_MAX) throw DataError("more than 2147483647 objects");
+    objects[own] = static_cast<int32_t>(is_open_.size());
+    is_open_.push_back(is_cut);
+    joined_ += is_cut ? 1 : 0;
+  }
+  numbers_.resize(is_open_.size(), 0);
+  return objects;
+}
+
+void LabelBlocks::label(const Block& block) {
+  Part part{{0, 0, 0}, {1, 1, 1}};
+  for (std::size_t d = 0; d < block.size(); ++d) {
+    part.first[3 - block.size() + d] = block[d].first;
+    part.image[3 - block.size() + d] = image_[d];
+  }
+  const at::Tensor found =
+      make_(at::cat(parts_of(values_, block)).transpose(0, 1).contiguous(), part);
+  std::vector<at::Tensor> kept = parts_of(labels_, block);
+  at::Tensor painted = at::cat(kept);
+  const std::size_t before = is_open_.size();
+  const std::vector<int32_t> objects = objects_of(found, painted, block);
+  std::vector<bool> has_begun(is_open_.size() - before);
+
+  const int32_t* const label = found.const_data_ptr<int32_t>();
+  int32_t* const object = painted.mutable_data_ptr<int32_t>();
+  const std::vector<int64_t> sides = found.sizes().vec();
+  const int64_t per_row = found.numel() / sides[0];
+  for (int64_t v = (block[0].begin - block[0].first) * per_row; v < found.numel(); ++v) {
+    const int32_t own = objects[static_cast<std::size_t>(label[v])];
+    if (own == 0 || object[v] != 0) continue;
+    object[v] = own;
+    if (static_cast<std::size_t>(own) < before || has_begun[static_cast<std::size_t>(own) - before])
+      continue;
+    has_begun[static_cast<std::size_t>(own) - before] = true;
+    int64_t voxel = 0, rest = v, size = found.numel();
+    for (std::size_t d = 0; d < block.size(); ++d) {
+      size /= sides[d];
+      voxel = voxel * image_[d] + block[d].first + rest / size;
+      rest %= size;
+    }
+    new_.emplace_back(voxel, own);
+  }
+  int64_t row = 0;
+  for (at::Tensor& rows : kept) {
+    rows.copy_(painted.narrow(0, row, rows.size(0)));
+    row += rows.size(0);
+  }
+}
+
+at::Tensor labels_by_blocks(const LabelBlocks::Make& make, const at::Tensor& values) {
+  return LabelBlocks(make, values.sizes().slice(1).vec()).add(values);
+}
+
+}  // namespace cytra::ops

@@ -1,0 +1,71 @@
+#pragma once
+// Labels of an image of any size: its values come by rows, labels are made of blocks that overlap.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "ops/labels/volume.h"
+
+namespace cytra::ops {
+
+/// Makes labels of the values of blocks, and joins them by their overlap. An object belongs to the
+/// block in whose inner part its box begins; a block also sees what lies `before` and `after` that
+/// part, so the labels are those of the whole image as long as no object, nor what decides on it,
+/// reaches farther than that; they are then numbered by their first voxels. Longer objects are
+/// joined where their parts overlap by half. An image that fits into a block is labelled as a
+/// whole. Memory: the rows of a block's height.
+class LabelBlocks {
+ public:
+  /// Along each axis: voxels of a block, and of these before and after its inner part.
+  struct Sizes {
+    std::vector<int64_t> block, before, after;
+    int64_t in_memory = int64_t{512} << 20;  // bytes; more of kept rows lie in a file
+  };
+  /// (C,[Z,]Y,X) float32 -> ([Z,]Y,X) int32: 0, and numbers.
+  using Make = std::function<at::Tensor(const at::Tensor& values, const Part& part)>;
+  /// `image`: ([Z,]Y,X). `folder`: of a file without a name, which holds many rows; "": they stay
+  /// in memory.
+  LabelBlocks(Make make, std::vector<int64_t> image, std::string folder = "");
+  LabelBlocks(Make make, std::vector<int64_t> image, std::string folder, const Sizes& sizes);
+  ~LabelBlocks();
+  LabelBlocks(const LabelBlocks&) = delete;
+  LabelBlocks& operator=(const LabelBlocks&) = delete;
+
+  /// Takes the next rows (C,n,...). Returns rows of labels (n,...) int32 that are final, in order;
+  /// often earlier ones, or none. Throws: what `make` throws; DataError for more than 2147483647
+  /// objects; IoError where the file has no room.
+  at::Tensor add(const at::Tensor& rows);
+
+ private:
+  struct Range;
+  using Block = std::vector<Range>;  // along each axis
+  std::vector<at::Tensor> parts_of(const at::Tensor& kept, const Block& block) const;
+  void keep(const at::Tensor& rows);
+  at::Tensor band();
+  void label(const Block& block);
+  std::vector<int32_t> objects_of(const at::Tensor& found,
+                                  const at::Tensor& known,
+                                  const Block& block);
+
+  const Make make_;
+  const std::vector<int64_t> image_;
+  const std::string folder_;
+  const Sizes sizes_;
+  std::vector<std::vector<Range>> ranges_;  // one list for each axis
+  at::Tensor values_, labels_;  // rows (n,C,...) and (n,...) that are kept: row r is at r modulo n
+  int64_t taken_ = 0, joined_ = 0;
+  std::size_t band_ = 0;  // the blocks whose rows come
+  int32_t count_ = 0;
+  std::vector<bool> is_open_{false};              // whether an object goes on beyond its block
+  std::vector<int32_t> numbers_{0};               // the final ones of objects
+  std::vector<std::pair<int64_t, int32_t>> new_;  // first voxels and objects of band_
+};
+
+/// Labels of values (C,[Z,]Y,X) by LabelBlocks.
+at::Tensor labels_by_blocks(const LabelBlocks::Make& make, const at::Tensor& values);
+
+}  // namespace cytra::ops
