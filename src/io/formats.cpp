@@ -50,10 +50,9 @@ bool add_format(const char* name, void (*describe)(Format& format)) {
   Format added;
   added.name = name;
   describe(added);
-  if (added.create != nullptr) {
-    added.written_as = name;
-    if (added.output_ending.empty()) added.output_ending = added.written_endings.at(0);
-  }
+  const bool is_written = added.create != nullptr;
+  if (added.written_as.empty()) added.written_as = is_written ? name : "ome_tiff";
+  if (is_written && added.output_ending.empty()) added.output_ending = added.written_endings.at(0);
   std::vector<Format>& all = known_formats();
   for (const Format& other : all) {
     if (other.name == added.name) throw std::logic_error("two formats are named " + added.name);

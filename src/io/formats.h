@@ -46,9 +46,12 @@ struct Format {
                                                   // image
   std::string holds;                              // the images that create() takes, in words
   bool holds_time = false;                        // a file can hold all time points
+  /// Throws: DataError unless results of this image can be written; null: those of any can.
+  void (*expect_source)(const std::string& source) = nullptr;
   /// What a written file can say of an image's position; create_image() warns where more is known.
   enum class Position { nothing, origin, direction } position = Position::nothing;
-  std::string written_as = "ome_tiff";  // the format of results for images of this one
+  /// The format of results for images of this one; "": itself where it is written, else OME-TIFF.
+  std::string written_as;
 };
 
 /// Adds a format, while programs and libraries start: `describe` sets everything except the name.

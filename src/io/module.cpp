@@ -52,6 +52,7 @@ Entry load(const std::string& path, const Module& module, const char* name = kMo
   return entry;
 }
 
+constexpr Module kDicom{"dicom", "a DICOM file", "DICOM", "libdcmtk-dev"};
 constexpr Module kFFmpeg{"ffmpeg",
                          "a video",
                          "FFmpeg, which is under the GPL",
@@ -125,7 +126,7 @@ bool is_dicom(const std::string& head, const std::string& path) {
 }
 
 std::unique_ptr<ImageReader> open_dicom(const std::string& path, const Selection& selection) {
-  static const auto open = load(path, {"dicom", "a DICOM file", "DICOM", "libdcmtk-dev"});
+  static const auto open = load(path, kDicom);
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
@@ -165,6 +166,27 @@ std::unique_ptr<ImageReader> open_hdf5(const std::string& path, const Selection&
   return std::unique_ptr<ImageReader>(open(path, selection));
 }
 
+/// Format::expect_source of DICOM.
+void expect_dicom(const std::string& source) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(source, error);
+  if (is_folder || fs::exists(source, error)) {
+    if (is_dicom(is_folder ? "" : InputFile(source).begin(kHeadBytes), source)) return;
+  }
+  throw DataError(
+      "{}: no DICOM, and DICOM is written of results of a DICOM series alone, expected {}",
+      source,
+      output_names([](const Format& format) { return format.expect_source == nullptr; }));
+}
+
+std::unique_ptr<ImageWriter> create_dicom(const std::string& path,
+                                          const ImageInfo& info,
+                                          const OutputOptions& options) {
+  expect_dicom(options.source.empty() ? path : options.source);
+  static const auto create = load<CreateImageEntry>(path, kDicom, "cytra_create_image");
+  return std::unique_ptr<ImageWriter>(create(path, info, options));
+}
+
 const bool dicom_is_known = add_format("dicom", [](Format& dicom) {
   dicom.title = "DICOM";
   dicom.rank = 0;
@@ -172,6 +194,14 @@ const bool dicom_is_known = add_format("dicom", [](Format& dicom) {
   dicom.media_type = "application/dicom";
   dicom.probe = is_dicom;
   dicom.open = open_dicom;
+  dicom.create = create_dicom;
+  dicom.written_endings = {".dcm"};
+  dicom.output_ending = ".seg.dcm";
+  dicom.written_as = "ome_tiff";
+  dicom.expect_source = expect_dicom;
+  dicom.fits = [](const ImageInfo& info) { return info.dtype != Dtype::f32; };
+  dicom.holds = "masks and labels";
+  dicom.position = Format::Position::direction;
   dicom.names_own_axes = true;
   dicom.chooses_scene = true;
 });

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "io/reader.h"
+#include "io/writer.h"
 
 namespace cytra::io {
 
@@ -21,5 +22,9 @@ DicomElements begins_with_elements(std::string_view bytes);
 /// The function that each libcytra_NAME.so exports as kModuleEntry; the caller owns the reader.
 using ModuleEntry = ImageReader* (*)(const std::string& path, const Selection& selection);
 constexpr char kModuleEntry[] = "cytra_open_image";
+/// The function that libcytra_dicom.so exports as cytra_create_image, likewise.
+using CreateImageEntry = ImageWriter* (*)(const std::string& path,
+                                          const ImageInfo& info,
+                                          const OutputOptions& options);
 
 }  // namespace cytra::io

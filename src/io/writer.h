@@ -1,5 +1,6 @@
 #pragma once
 // Writes an image of any format part by part; it may be larger than memory.
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,12 @@ namespace cytra::io {
 struct OutputOptions {
   bool is_labels = false;  // values that have no mean: smaller levels of a pyramid take one of them
   bool is_zarr_v3 = false;  // OME-Zarr 0.5 instead of 0.4
+  // For DICOM, whose labels refer to the image that they are of.
+  std::string source = {};
+  Selection selection = {};
+  bool are_objects = false;  // labels are of objects, not of classes
+  /// The name of a class by its label, of several channels by its channel; null: none has one.
+  std::function<std::string(int64_t number)> class_name = {};
 };
 
 /// Writes an image. It appears at its path, whole, by finish(); without that nothing is left.

@@ -196,6 +196,7 @@ class LoadImaged final : public Transform {
       } else if (!options_.allow_missing_keys) {
         throw_missing(sample, key);
       }
+      if (source != sample.sources.end()) source->second.selection = selection_of(source->second);
       const bool is_coming = sample.sources.count(sample.image) > 0 || sample.has(sample.image);
       if (!is_coming && sample.has(key)) sample.image = key;
     }

@@ -37,12 +37,19 @@ const io::Format& format_of(const std::string& source,
 
 class ImageOutput final : public ResultOutput {
  public:
-  explicit ImageOutput(OutputPlace place) : place_(std::move(place)) {}
+  explicit ImageOutput(OutputPlace place) : place_(std::move(place)) {
+    const io::Format* asked = io::find_format(place_.format);  // null: auto
+    if (asked != nullptr && asked->expect_source != nullptr) asked->expect_source(place_.source);
+  }
   void take(const ImageResult& result, const at::Tensor& rows) override {
     const io::ImageInfo& info = result.info();
     if (!writer_) {
       io::OutputOptions options;
       options.is_labels = info.dtype != io::Dtype::f32;
+      options.source = place_.source;
+      options.selection = result.selection_of(place_.source);
+      options.are_objects = result.is_of_objects();
+      options.class_name = place_.class_name;
       path_ = output_path(place_.stem, place_.source, info, place_.format);
       expect_replaceable(path_);
       writer_ = io::create_image(path_, info, options);

@@ -239,6 +239,12 @@ const ModelInput& ImageResult::image() const {
   return *image_;
 }
 
+io::Selection ImageResult::selection_of(const std::string& path) const {
+  for (const auto& [key, source] : input_->sample.sources)
+    if (source.path == path) return source.selection;
+  return {};
+}
+
 bool ImageResult::has_labels() const {
   return result_.is_labels ||
          predictor_.windowed().decoder->gives_labels(predictor_.windowed().form);

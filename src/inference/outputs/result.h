@@ -70,6 +70,10 @@ class ImageResult {
   /// first call where they differ from the model's.
   const ModelInput& image() const;
   int64_t image_channels() const { return input_->shape[0]; }
+  /// The part that was read of the file that an image is in.
+  io::Selection selection_of(const std::string& path) const;
+  /// Whether its values are numbers of objects.
+  bool is_of_objects() const { return is_of_objects_; }
   /// Whether labels() is possible.
   bool has_labels() const;
   /// Converts rows to labels of classes or objects.

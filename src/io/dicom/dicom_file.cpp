@@ -106,6 +106,10 @@ void DicomFile::fail(const std::string& what, const std::string& expected) const
 
 DicomFile::~DicomFile() = default;
 
+DcmItem& DicomFile::elements() const {
+  return *file_->getDataset();
+}
+
 DicomFile::DicomFile(const std::string& path) : path_(path) {
   const DicomStart start = check_structure(path);
   file_bytes_ = start.bytes;
@@ -121,9 +125,18 @@ DicomFile::DicomFile(const std::string& path) : path_(path) {
   }
   DcmDataset& item = *file_->getDataset();
   is_packed_ = DcmXfer(item.getOriginalXfer()).isEncapsulated();
+  header_.sop_class = text_of(item, DCM_SOPClassUID);
+  header_.uid = text_of(item, DCM_SOPInstanceUID);
+  header_.study = text_of(item, DCM_StudyInstanceUID);
   header_.series = text_of(item, DCM_SeriesInstanceUID);
   header_.description = text_of(item, DCM_SeriesDescription);
   header_.instance = number_of(item, DCM_InstanceNumber, 0);
+  DcmSequenceOfItems* segments = nullptr;
+  if (header_.sop_class == UID_SegmentationStorage &&
+      item.findAndGetSequence(DCM_SegmentSequence, segments).good() && segments->card() > 1) {
+    fail(fmt::format("a DICOM segmentation of {} segments", segments->card()),
+         "an image, or one segment; highdicom and dcmqi convert others to NIfTI");
+  }
   read_pixel_format(item);
   read_frames(item);
   check_pixels(item);

@@ -27,7 +27,8 @@ struct DicomFrame {
 };
 
 struct DicomHeader {
-  std::string series, description;  // SeriesInstanceUID, SeriesDescription
+  std::string sop_class, uid, study;  // SOPClassUID, SOPInstanceUID, StudyInstanceUID
+  std::string series, description;    // SeriesInstanceUID, SeriesDescription
   int64_t instance = 0;
   int64_t rows = 0, columns = 0, samples = 1;
   StoredType type;      // of a cell
@@ -51,6 +52,7 @@ class DicomFile {
   explicit DicomFile(const std::string& path);
   ~DicomFile();
   const DicomHeader& header() const { return header_; }
+  DcmItem& elements() const;
 
   struct Frame {
     StoredType type;

@@ -90,6 +90,7 @@ void add(const std::string& file, std::vector<Group>& groups) {
     std::vector<std::string>& files = group->stack.files;
     if (files.empty() || files.back() != file) {
       files.push_back(file);
+      group->stack.headers.push_back(header);
       group->stack.file_bytes += bytes;
     }
     int& bits = group->stack.header.stored_bits;  // some scanners use as many bits as each slice

@@ -18,8 +18,9 @@ struct DicomSlice {
 struct DicomStack {
   DicomHeader header;  // of the first file
   std::vector<std::string> files;
-  std::size_t file_bytes = 0;      // of all
-  std::vector<DicomSlice> slices;  // of (time point, plane)
+  std::vector<DicomHeader> headers;  // one for each file
+  std::size_t file_bytes = 0;        // of all
+  std::vector<DicomSlice> slices;    // of (time point, plane)
   int64_t planes = 1, timepoints = 1;
   Dtype dtype = Dtype::u8;  // holds what the slices' scales give
   Geometry geometry;

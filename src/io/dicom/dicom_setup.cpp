@@ -18,19 +18,7 @@
 #include "io/pixels/format.h"
 
 namespace cytra::io {
-namespace {
 
-constexpr uint32_t kUndefined = 0xffffffff, kItem = 0xfffee000, kItemEnd = 0xfffee00d,
-                   kSequenceEnd = 0xfffee0dd, kPixelData = 0x7fe00010;
-constexpr int kDeepest = 32;
-constexpr int64_t kMostElements = 1000000;  // DCMTK takes 3 us and 300 bytes for each
-
-/// The type of an attribute, which files with implicit VR or the type UN leave to a dictionary.
-/// DCMTK's own dictionary is a file that may be missing.
-struct Attribute {
-  DcmTagKey tag;
-  DcmEVR type;
-};
 const std::vector<Attribute>& attributes() {
   static const std::vector<Attribute> all{{DCM_SOPClassUID, EVR_UI},
                                           {DCM_SOPInstanceUID, EVR_UI},
@@ -66,11 +54,38 @@ const std::vector<Attribute>& attributes() {
                                           {DCM_FloatPixelData, EVR_OF},
                                           {DCM_DoubleFloatPixelData, EVR_OD},
                                           {DCM_PixelData, EVR_ox},
+                                          {DCM_SegmentSequence, EVR_SQ},
+                                          {DCM_SpecificCharacterSet, EVR_CS, 'k'},
+                                          {DCM_PatientName, EVR_PN, 'e'},
+                                          {DCM_PatientID, EVR_LO, 'e'},
+                                          {DCM_PatientBirthDate, EVR_DA, 'e'},
+                                          {DCM_PatientSex, EVR_CS, 'e'},
+                                          {DCM_PatientIdentityRemoved, EVR_CS, 'k'},
+                                          {DCM_DeidentificationMethod, EVR_LO, 'k'},
+                                          {DCM_StudyInstanceUID, EVR_UI, 'k'},
+                                          {DCM_StudyID, EVR_SH, 'e'},
+                                          {DCM_StudyDate, EVR_DA, 'e'},
+                                          {DCM_StudyTime, EVR_TM, 'e'},
+                                          {DCM_StudyDescription, EVR_LO, 'k'},
+                                          {DCM_AccessionNumber, EVR_SH, 'e'},
+                                          {DCM_ReferringPhysicianName, EVR_PN, 'e'},
+                                          {DCM_FrameOfReferenceUID, EVR_UI, 'k'},
+                                          {DCM_PositionReferenceIndicator, EVR_LO, 'e'},
+                                          {DCM_LossyImageCompression, EVR_CS, 'k'},
+                                          {DCM_LossyImageCompressionRatio, EVR_DS, 'k'},
+                                          {DCM_LossyImageCompressionMethod, EVR_CS, 'k'},
                                           {DCM_Item, EVR_na},
                                           {DCM_ItemDelimitationItem, EVR_na},
                                           {DCM_SequenceDelimitationItem, EVR_na}};
   return all;
 }
+
+namespace {
+
+constexpr uint32_t kUndefined = 0xffffffff, kItem = 0xfffee000, kItemEnd = 0xfffee00d,
+                   kSequenceEnd = 0xfffee0dd, kPixelData = 0x7fe00010;
+constexpr int kDeepest = 32;
+constexpr int64_t kMostElements = 1000000;  // DCMTK takes 3 us and 300 bytes for each
 
 bool is_sequence(uint32_t tag) {
   for (const Attribute& attribute : attributes()) {

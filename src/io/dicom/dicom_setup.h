@@ -3,12 +3,22 @@
 // dicom_pixels.cpp.
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include <dcmtk/config/osconfig.h>
+#include <dcmtk/dcmdata/dctag.h>
 #include <dcmtk/dcmdata/dcxfer.h>
 
 namespace cytra::io {
 
+/// The type of an attribute, which files with implicit VR or the type UN leave to a dictionary.
+/// DCMTK's own dictionary is a file that may be missing.
+struct Attribute {
+  DcmTagKey tag;
+  DcmEVR type;
+  char of_series = '-';  // a segmentation has it as its series, k: where that has it, e: else empty
+};
+const std::vector<Attribute>& attributes();
 /// Registers the attributes that we read and the codecs with DCMTK, once; its messages are
 /// dropped.
 void set_up_dcmtk();
