@@ -1,7 +1,9 @@
-"""dicom.py BIN: a scanner's series, a folder for each patient, and a radiologist's masks as NIfTI; then the series of a new patient."""
+"""dicom.py BIN: a scanner's series, a folder for each patient, and a radiologist's masks as NIfTI; then the series of a new patient, whose
+mask is also written as a DICOM segmentation, which highdicom reads."""
 import pathlib
 import sys
 
+import highdicom
 import numpy as np
 import SimpleITK as sitk
 
@@ -52,4 +54,10 @@ score = dice(sitk.GetArrayFromImage(found) > 0, sitk.GetArrayFromImage(mask) > 0
 hour.expect(score > 0.6, f"Dice {score:.2f}")
 hour.expect(found.GetSize() == (48, 48, 16) and np.allclose(found.GetSpacing(), SPACING) and np.allclose(found.GetOrigin(), ORIGIN), "the mask lies on its series")
 hour.look(overlay, overlay.name, (48, 48))
+said = hour.type("predict checkpoint.ckpt_path=best data.path=new paths.output_dir=segmentations predict.format=dicom trainer.accelerator=cpu")
+segmentation = highdicom.seg.segread(hour.root / "segmentations/patient_5.seg.dcm")
+hour.expect("prediction: segmentations/patient_5.seg.dcm" in said, said)
+planes = segmentation.get_pixels_by_source_instance([f"1.2.3.{z + 1}" for z in range(16)], assert_missing_frames_are_empty=True)
+hour.expect(np.array_equal(planes[..., 0], sitk.GetArrayFromImage(found)), "the segmentation has the mask's voxels")
+hour.type("predict checkpoint.ckpt_path=best data.path=study/masks predict.format=dicom trainer.accelerator=cpu; test $? = 2")
 hour.end()

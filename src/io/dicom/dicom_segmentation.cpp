@@ -92,7 +92,8 @@ class DicomSegmentation final : public ImageWriter {
                           std::max<int64_t>(options.selection.plane, 0);
     slices_.assign(stack_.slices.begin() + begin, stack_.slices.begin() + begin + info.shape[1]);
     for (const DicomSlice& slice : slices_) {
-      is_placed_ = is_placed_ && slice.where.has_position && slice.where.has_orientation;
+      is_placed_ = is_placed_ && slice.where.has_position && slice.where.has_orientation &&
+                   slice.where.pixel_mm[0] > 0;
       const DicomHeader& own = stack_.headers[slice.file];
       if (own.uid.empty() || own.sop_class.empty() || own.series.empty() || own.study.empty())
         fail("no UID of an instance, its class, series or study", "a series of a scanner");
@@ -323,9 +324,10 @@ class DicomSegmentation final : public ImageWriter {
 
   /// The name of an object, of a class by its label, or of a channel, as LO has it.
   std::string name_of(int64_t segment) const {
-    const int64_t number = info().shape[0] > 1 ? segment - 1 : segment;
-    if (options_.are_objects || !options_.class_name)
-      return fmt::format("{}_{}", options_.are_objects ? "object" : "class", number);
+    const bool is_channel = info().shape[0] > 1;
+    const int64_t number = is_channel ? segment - 1 : segment;
+    if (options_.are_objects && !is_channel) return fmt::format("object_{}", number);
+    if (!options_.class_name) return fmt::format("class_{}", number);
     std::string name = options_.class_name(number);
     for (char& letter : name)
       if (is_control(letter) || letter == '\\') letter = '_';
