@@ -91,7 +91,7 @@ TEST(Formats, OneFileAddsOne) {
   EXPECT_NE(message_of<ConfigError>([&] { create_image(folder / "b", info); }).find(".square"),
             std::string::npos);
   EXPECT_EQ(output_names([](const Format& one) { return one.fits != nullptr; }),
-            "png or test_square");
+            "dicom, png or test_square");
 }
 
 TEST(Formats, AreDistinctAndWhole) {
