@@ -338,8 +338,7 @@ int export_model(cli::Run run, const ExportConfig& config) {
         "checkpoint.ckpt_path: expected one model: a file can't hold the average of several");
   inference::LoadedModel& trained = models.at(0);
   const std::string& path = trained.path;
-  std::error_code ignored;
-  if (fs::equivalent(config.output, path, ignored)) {
+  if (are_same_file(config.output, path)) {
     throw ConfigError(
         "output: {} is the checkpoint itself, which holds more than an export; expected another "
         "file",

@@ -146,8 +146,7 @@ int process_video(cli::Run run, const VideoConfig& config) {
         "expected an input and an output: process_video IN.mp4 OUT.mp4 "
         "checkpoint.ckpt_path=logs/.../best.ckpt");
   }
-  std::error_code ignored;  // one of them may be an address, or not there yet
-  if (std::filesystem::equivalent(*options.input, *options.output, ignored))
+  if (are_same_file(*options.input, *options.output))  // an address is no file
     throw ConfigError(*options.output + ": the input itself; expected another file as output");
   expect_replaceable(*options.output);
   watch_signals();

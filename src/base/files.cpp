@@ -98,11 +98,10 @@ void remove_if_stale(const std::string& path, const std::string& boot) {
   const bool is_seen = boot == boot_id() || std::time(nullptr) - status.st_mtime > kUntouchedS;
   if (is_ours && is_seen && lock(descriptor)) {
     struct stat inside {};
-    std::error_code ignored;
     const std::string folder = path + ".d";
     if (::lstat(folder.c_str(), &inside) == 0 && S_ISDIR(inside.st_mode) &&
         inside.st_uid == ::geteuid())
-      fs::remove_all(folder, ignored);
+      remove_all_quietly(folder);
     ::unlink(path.c_str());
   }
   ::close(descriptor);
@@ -230,16 +229,15 @@ void link_file(const std::string& from, const std::string& to) {
 
 void make_folders(const std::string& path) {
   std::string made;
-  std::error_code ignored;  // a loop of links, a name that is too long
   for (const fs::path& part : fs::path(path)) {
     made = made.empty() ? part.string() : (fs::path(made) / part).string();
     if (::mkdir(made.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
       const int error_number = errno;
-      if (fs::is_directory(made, ignored)) continue;  // a read-only parent that is there already
+      if (folder_exists(made)) continue;  // a read-only parent that is there already
       throw_errno("can't be made a folder", path, error_number);
     }
   }
-  if (!fs::is_directory(path, ignored)) throw_errno("can't be made a folder", path, ENOTDIR);
+  if (!folder_exists(path)) throw_errno("can't be made a folder", path, ENOTDIR);
 }
 
 std::string make_run_folder(const std::string& path) {
@@ -257,6 +255,36 @@ void remove_stale_temporaries(const std::string& folder) {
     const std::string boot = boot_of(entry.path().filename().string());
     if (!boot.empty()) remove_if_stale(entry.path().string(), boot);
   }
+}
+
+bool path_exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool file_exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool folder_exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool are_same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+void remove_quietly(const std::string& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+}
+
+void remove_all_quietly(const std::string& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
 }
 
 std::string boot_id() {
@@ -283,15 +311,15 @@ std::string typed_program(const std::string& program) {
   const char* const launcher = std::getenv(kLauncherVariable);
   fs::path path = launcher != nullptr ? fs::path(launcher) : fs::path(program_folder()) / program;
   const char* const found = std::getenv("PATH");
-  std::error_code error;
   for (const std::string& folder : split(found == nullptr ? "" : found, ':')) {
     const fs::path candidate = fs::path(folder) / path.filename();
-    if (!fs::exists(candidate, error)) continue;
-    if (fs::equivalent(candidate, path, error)) path = path.filename();
+    if (!path_exists(candidate)) continue;
+    if (are_same_file(candidate, path)) path = path.filename();
     break;
   }
   std::string text = path.string();
   if (text.find('/') != std::string::npos) {
+    std::error_code error;
     const std::string relative = fs::relative(path, error).string();
     if (!error && !relative.starts_with("../..")) text = relative;
     if (text.find('/') == std::string::npos) text = "./" + text;
@@ -304,8 +332,7 @@ std::string config_folder() {
   for (const char* relative :
        {"../share/cytra/configs", "../../../configs"}) {  // installed, build/PRESET/bin
     const fs::path folder = (program / relative).lexically_normal();
-    std::error_code ignored;
-    if (fs::is_directory(folder, ignored)) return folder.string();
+    if (folder_exists(folder)) return folder.string();
   }
   throw ConfigError("no configs/ beside the program " + program.string() +
                     "; name one with --config-path");

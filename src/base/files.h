@@ -56,6 +56,17 @@ void make_folders(const std::string& path);
 /// be visible here: files of another boot (of this machine or another one) are kept for an hour
 /// after their last change.
 void remove_stale_temporaries(const std::string& folder);
+/// What is at a path: anything; a regular file, or a link to one; a folder, or a link to one. Also
+/// whether two paths lead to the same file. What the system refuses to show (a loop of links, a
+/// name that is too long) is not there.
+bool path_exists(const std::string& path);
+bool file_exists(const std::string& path);
+bool folder_exists(const std::string& path);
+bool are_same_file(const std::string& a, const std::string& b);
+/// Removes a file or an empty folder; or a folder with all that is in it. What can't be removed
+/// stays, without an error.
+void remove_quietly(const std::string& path);
+void remove_all_quietly(const std::string& path);
 /// The identity of the running kernel's boot, equal in all of its containers: 8 hexadecimal
 /// digits.
 std::string boot_id();

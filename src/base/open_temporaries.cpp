@@ -1,10 +1,11 @@
 #include "base/open_temporaries.h"
 
-#include <filesystem>
 #include <mutex>
 #include <set>
 
 #include <unistd.h>
+
+#include "base/files.h"
 
 namespace cytra {
 namespace {
@@ -36,10 +37,9 @@ void drop_open_temporary(const std::string& path) {
 void remove_open_temporaries() {
   OpenTemporaries& all = OpenTemporaries::instance();
   const std::lock_guard lock(all.mutex);
-  std::error_code ignored;
   for (const std::string& path : all.paths) {
     ::unlink(path.c_str());
-    std::filesystem::remove_all(path + ".d", ignored);
+    remove_all_quietly(path + ".d");
   }
 }
 

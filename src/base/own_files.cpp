@@ -273,8 +273,7 @@ void put_in_place(const std::string& temporary, const std::string& path) {
   }
   if (!is_done && (errno == EEXIST || (is_there && !is_free))) {
     if (!are_equal(temporary, path)) throw_taken(path);
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
+    remove_quietly(temporary);
     is_done = true;
   }
   if (!is_done) throw_errno("can't be put in place", path, errno);

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/open_temporaries.h"
 #include "base/signals.h"
@@ -54,10 +54,9 @@ void SignalWatch::watch() {
 void remove_at_the_end(const std::string& folder) {
   log::set_file("");  // the log may lie in that folder
   for (int tries = 0; tries < 3; ++tries) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    remove_all_quietly(folder);
     std::this_thread::sleep_for(kInterval / 5);
-    if (!std::filesystem::exists(folder, ignored)) return;
+    if (!path_exists(folder)) return;
   }
 }
 

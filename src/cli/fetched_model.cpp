@@ -130,9 +130,8 @@ std::string fetched_model(const std::string& key, const std::string& text) {
   if (cache.empty())
     throw ConfigError("{}={}: set HOME or XDG_CACHE_HOME: a folder to keep it", key, text);
   const fs::path folder = fs::path(cache) / "models" / address.digits, file = folder / address.name;
-  std::error_code ignored;
   const auto is_there = [&] {  // what others may write to is looked at each time
-    return fs::is_regular_file(file, ignored) && sha256_of_file(file.string()) == address.digits;
+    return file_exists(file) && sha256_of_file(file.string()) == address.digits;
   };
   if (is_there()) return file.string();
   make_folders(folder.string());
@@ -143,7 +142,7 @@ std::string fetched_model(const std::string& key, const std::string& text) {
   if (is_there()) return file.string();  // another run was faster
   fetch(key, address, part);
   if (const std::string digits = sha256_of_file(part.string()); digits != address.digits) {
-    fs::remove(part, ignored);
+    remove_quietly(part);
     throw DataError("{}={}: the file that came has the checksum {}", key, text, digits);
   }
   if (::rename(part.c_str(), file.c_str()) != 0) throw_errno("write", file.string(), errno);

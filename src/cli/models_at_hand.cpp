@@ -23,8 +23,7 @@ std::vector<fs::path> model_folders() {
     if (!folder.empty()) folders.emplace_back(folder);
   const fs::path program = program_folder();
   for (const char* relative : {"../share/cytra/models", "../../../models"}) {  // as config_folder()
-    std::error_code ignored;
-    if (!fs::is_directory(program / relative, ignored)) continue;
+    if (!folder_exists(program / relative)) continue;
     folders.push_back((program / relative).lexically_normal());
     break;
   }
@@ -34,8 +33,7 @@ std::vector<fs::path> model_folders() {
 /// What the head of a model's card says.
 config::Node card_of(const fs::path& file) {
   const fs::path card = fs::path(file).replace_extension(".md");
-  std::error_code ignored;
-  if (!fs::is_regular_file(card, ignored)) return {};
+  if (!file_exists(card)) return {};
   const std::string text = read_file(card.string());
   const std::size_t end = text.starts_with("---\n") ? text.find("\n---\n", 3) : std::string::npos;
   return end == std::string::npos ? config::Node()

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "cli/fetched_model.h"
 #include "cli/models_at_hand.h"
@@ -18,11 +19,10 @@ using config::Node;
 
 /// The checkpoint in a folder. `which`: best or last. "" for a folder without checkpoints.
 std::string checkpoint_in(const fs::path& folder, const std::string& which) {
-  std::error_code ignored;
   for (const std::string& name : {which, std::string("last"), std::string("best")}) {
     for (const fs::path& place : {folder / "checkpoints", folder}) {
       const fs::path file = place / (name + ".ckpt");
-      if (!fs::is_regular_file(file, ignored)) continue;
+      if (!file_exists(file)) continue;
       if (name != which)
         log::warn("{}: no {}.ckpt; {} is used instead", place.string(), which, file.string());
       return file.string();
@@ -71,14 +71,13 @@ void name_one(Node& value, const std::string& key, const Run& run) {
   const Node* weights_only = run.config.find("checkpoint.weights_only");
   const bool begins = weights_only != nullptr && weights_only->kind == config::Kind::boolean &&
                       weights_only->boolean;
-  std::error_code ignored;
   const bool is_run = asked == "best" || asked == "last";
   std::string found = is_address(asked) ? fetched_model(key, asked)
                       : is_run          ? ""
-                                        : model_at_hand(key, asked, fs::exists(asked, ignored));
-  if (fs::is_directory(asked, ignored)) {
+                                        : model_at_hand(key, asked, path_exists(asked));
+  if (folder_exists(asked)) {
     found = checkpoint_in(asked, trains && !begins ? "last" : "best");
-  } else if (is_run && !trains && !fs::exists(asked, ignored)) {
+  } else if (is_run && !trains && !path_exists(asked)) {
     const fs::path folder =
         fs::path(run.config.get<std::string>("paths.log_dir", "logs")) / "train";
     found = newest_below(folder, asked);

@@ -1,10 +1,10 @@
 #include "config/composer.h"
 
-#include <filesystem>
 #include <map>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "config/composition/apply_override.h"
 #include "config/composition/defaults.h"
@@ -84,8 +84,7 @@ void add_parts(const DefaultsNode& node,
 Composer::Composer(std::vector<std::string> folders, std::string job_name)
     : folders_(std::move(folders)), job_name_(std::move(job_name)) {
   for (const std::string& folder : folders_) {
-    std::error_code error;
-    if (std::filesystem::is_directory(folder, error)) return;
+    if (folder_exists(folder)) return;
   }
   throw ConfigError("no config folder among: " + join(folders_, ", ") +
                     ", expected one that exists");

@@ -129,18 +129,17 @@ void save_run_config(const std::string& folder, const Node& root, const std::str
 
 Node load_run_config(const std::string& path, bool resolved) {
   fs::path file = path;
-  std::error_code error;
-  if (fs::is_directory(file, error)) {
-    const bool is_run = fs::exists(file / ".hydra" / "config.yaml", error);
+  if (folder_exists(file)) {
+    const bool is_run = path_exists(file / ".hydra" / "config.yaml");
     file = is_run ? file / ".hydra" / "config.yaml" : file / "config.yaml";
-    if (!fs::exists(file, error))
+    if (!path_exists(file))
       throw ConfigError(path + ": no .hydra/config.yaml in it, expected the folder of a run");
   }
   Node root = load_yaml(file.string());
   if (!root.is_map()) throw ConfigError(root.where() + ": expected a map of options");
   if (!resolved) return without_hydra(std::move(root));
   const fs::path beside = file.parent_path() / "hydra.yaml";
-  if (fs::exists(beside, error)) {
+  if (path_exists(beside)) {
     const Node hydra = load_yaml(beside.string());
     if (const Node* node = hydra.find_direct("hydra")) root.set("hydra", *node);
   }

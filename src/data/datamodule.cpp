@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "data/loader/loader.h"
 #include "io/annotations/annotations.h"
 #include "io/image_folder.h"
@@ -163,8 +164,7 @@ bool is_there(const std::string& path) {
 }
 
 std::vector<Sample> list_folder(const std::string& folder, const std::string& key) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) throw ConfigError(folder + ": no such folder");
+  if (!folder_exists(folder)) throw ConfigError(folder + ": no such folder");
   std::vector<Sample> samples;
   for (const std::string& path : io::list_images(folder)) {
     Sample& sample = samples.emplace_back();

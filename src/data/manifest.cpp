@@ -8,6 +8,7 @@
 
 #include "base/data_errors.h"
 #include "base/escape.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/unicode.h"
@@ -109,8 +110,7 @@ bool Manifest::holds_images(std::size_t column, bool when_empty) const {
   for (std::size_t row = 0; row < rows(); ++row) {
     if (is_empty_cell(cell(row, column))) continue;
     const std::string path = path_in_table(table_.path, cell(row, column));
-    std::error_code error;
-    return io::is_image_path(path) || fs::is_regular_file(io::file_of(path), error) ||
+    return io::is_image_path(path) || file_exists(io::file_of(path)) ||
            (when_empty && io::is_mask_folder(path));
   }
   return when_empty;  // an empty column is reported for its first row
@@ -206,15 +206,14 @@ std::vector<Source> Manifest::sources(std::size_t row, const ImageColumn& column
   Source source;
   source.path = path_in_table(table_.path, text);
   if (!is_there(source.path)) {
-    std::error_code error;
-    throw DataError("{}: {}: {}{}",
-                    place(row, column.index),
-                    fs::exists(source.path, error) ? "a pipe, socket or device, expected an image"
-                                                   : "no such image",
-                    printable(source.path, 300),
-                    text.find('\\') == std::string::npos
-                        ? ""
-                        : ", nor is any end of this path below the table's folder");
+    throw DataError(
+        "{}: {}: {}{}",
+        place(row, column.index),
+        path_exists(source.path) ? "a pipe, socket or device, expected an image" : "no such image",
+        printable(source.path, 300),
+        text.find('\\') == std::string::npos
+            ? ""
+            : ", nor is any end of this path below the table's folder");
   }
   const Selectors& selectors = column.selectors;
   source.selection.axes = axes_;

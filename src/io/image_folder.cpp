@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/warn_once.h"
 #include "io/module.h"
@@ -195,16 +196,16 @@ std::vector<std::string> plate_images(const std::string& folder) {
 
 std::string whole_of(const std::string& path, bool looks) {
   const std::string ending = ending_in_small(path);
-  std::error_code error;
   if (is_tiff_name(path)) return may_be_part(path, looks) ? begin_of_set(path) : path;
   if (ending == ".img") {
     const std::string header = fs::path(path).replace_extension(".hdr").string();
-    return fs::exists(header, error) ? header : path;
+    return path_exists(header) ? header : path;
   }
-  if (ending != ".dcm" || fs::is_directory(path, error)) return path;
+  if (ending != ".dcm" || folder_exists(path)) return path;
   static std::mutex mutex;
   static std::map<std::string, bool> known;  // folders that are one image
   const std::lock_guard lock(mutex);
+  std::error_code error;
   const std::string folder = fs::absolute(path, error).parent_path().string();
   const auto found = known.find(folder);
   bool is_one = found != known.end() && found->second;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/shared_library.h"
 #include "base/strings.h"
 #include "io/input_file.h"
@@ -30,8 +31,7 @@ struct Module {
 template <class Entry = ModuleEntry>
 Entry load(const std::string& path, const Module& module, const char* name = kModuleEntry) {
   const std::string file = path_beside(&is_dicom, fmt::format("libcytra_{}.so", module.name));
-  std::error_code error;
-  if (!fs::exists(file, error)) {
+  if (!path_exists(file)) {
     fail_module(path,
                 module,
                 fmt::format("this installation has no {0}; the .deb has it, or run in the folder "

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "io/image_folder.h"
 #include "io/input_file.h"
@@ -18,8 +19,7 @@ namespace {
 
 /// The first bytes of a file; "" for a folder.
 std::string first_bytes(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return "";
+  if (folder_exists(path)) return "";
   const InputFile file(path);
   char head[kHeadBytes];
   const int64_t count = file.read_at(0, head, sizeof head);
@@ -36,14 +36,12 @@ const Format* probe(const std::string& head, const std::string& path) {
 }
 
 bool is_older_matlab(const std::string& path) {
-  std::error_code error;
-  return in_small_letters(path).ends_with(".mat") &&
-         std::filesystem::is_regular_file(path, error) && InputFile(path).begin(10) == "MATLAB 5.0";
+  return in_small_letters(path).ends_with(".mat") && file_exists(path) &&
+         InputFile(path).begin(10) == "MATLAB 5.0";
 }
 
 [[noreturn]] void fail_unknown(const std::string& path, const std::string& head) {
-  std::error_code error;
-  const bool is_folder = std::filesystem::is_directory(path, error);
+  const bool is_folder = folder_exists(path);
   const std::string found = is_folder                   ? "a folder without a Zarr image"
                             : head.empty()              ? "an empty file"
                             : head.substr(0, 2) == "PK" ? "a zip archive"
@@ -59,8 +57,7 @@ bool is_older_matlab(const std::string& path) {
 
 bool is_image_path(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
+  if (folder_exists(path)) {
     // A folder that a writer has not finished is no image yet.
     return probe("", path) != nullptr &&
            !(name.starts_with(".") && name.find(".tmp.") != std::string::npos);
@@ -76,8 +73,7 @@ std::string file_of(const std::string& path) {
       const std::size_t at = path.find(ending + "/");
       if (at == std::string::npos) continue;
       const std::string file = path.substr(0, at + ending.size());
-      std::error_code error;
-      if (std::filesystem::is_regular_file(file, error)) return file;
+      if (file_exists(file)) return file;
     }
   }
   return path;

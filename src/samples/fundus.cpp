@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <vector>
 
 #include <fmt/format.h>
@@ -204,9 +203,8 @@ FundusOptions varied_fundus(uint64_t seed, uint64_t index) {
 
 void write_fundus_dataset(
     const std::string& folder, int64_t train, int64_t valid, int64_t test, uint64_t seed) {
-  std::error_code ignored;
   for (const char* table : {"/train.csv", "/valid.csv", "/test.csv"})  // no set of ours has them
-    if (!std::filesystem::exists(folder + "/images", ignored)) expect_replaceable(folder + table);
+    if (!path_exists(folder + "/images")) expect_replaceable(folder + table);
   make_folders(folder + "/images");
   uint64_t index = 0;
   for (const auto& [split, count] : {std::pair("train", train), {"valid", valid}, {"test", test}}) {

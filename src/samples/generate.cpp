@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <vector>
 
 #include <fmt/format.h>
@@ -369,9 +368,8 @@ void write_dataset(const std::string& folder,
                    int64_t test,
                    uint64_t seed) {
   check(options);
-  std::error_code ignored;
   for (const char* table : {"/train.csv", "/valid.csv", "/test.csv"})  // of no set of ours
-    if (!std::filesystem::exists(folder + "/images", ignored)) expect_replaceable(folder + table);
+    if (!path_exists(folder + "/images")) expect_replaceable(folder + table);
   make_folders(folder + "/images");
   uint64_t index = 0;
   for (const auto& [split, count] : {std::pair("train", train), {"valid", valid}, {"test", test}}) {

@@ -107,10 +107,7 @@ std::string experiment_of(std::string name) {
   constexpr std::string_view kGroup = "experiment/";
   const std::size_t group = ("/" + name).rfind("/" + std::string(kGroup));
   if (group != std::string::npos) return name.substr(group + kGroup.size());
-  std::error_code error;
-  return std::filesystem::exists(name, error) || std::filesystem::exists(name + ".yaml", error)
-             ? ""
-             : name;
+  return path_exists(name) || path_exists(name + ".yaml") ? "" : name;
 }
 
 /// The `overrides` of an experiment. Where --input-shape has three sides and the overrides leave a

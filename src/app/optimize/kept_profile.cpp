@@ -1,7 +1,5 @@
 #include "app/optimize/kept_profile.h"
 
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -27,8 +25,7 @@ Profile profile_of(const cli::Run& run) {
     if (!file.path.starts_with(kGroup)) continue;
     for (const std::string& folder : run.config_folders) {
       const std::string path = fmt::format("{}/{}.yaml", folder, file.path);
-      std::error_code error;
-      if (!std::filesystem::exists(path, error)) continue;
+      if (!path_exists(path)) continue;
       std::string text = read_file(path);
       if (text.starts_with(kProfileHead)) return {file.path.substr(kGroup.size()), text};
       break;  // the first that has it is taken

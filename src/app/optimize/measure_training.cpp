@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -230,8 +229,7 @@ Trials::Trials(cli::Run run, const TrainConfig& config)
 }
 
 Trials::~Trials() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  remove_all_quietly(folder_);
 }
 
 Node Trials::value(const std::string& key) const {

@@ -1,7 +1,6 @@
 #include "app/optimize/settings.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <set>
 
@@ -101,8 +100,7 @@ std::string train_command(const cli::Run& run,
                           const Changes& changes,
                           const std::string& performance) {
   std::vector<std::string> words;
-  std::error_code error;
-  if (!std::filesystem::equivalent(run.config_folders.front(), config_folder(), error))
+  if (!are_same_file(run.config_folders.front(), config_folder()))
     words = {"--config-path", run.config_folders.front()};
   if (run.config_folders.size() > 1)
     words.insert(words.end(), {"--config-dir", run.config_folders[1]});

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "app/run/entry.h"
+#include "base/files.h"
 #include "config/json_schema.h"
 #include "inference/models/trained_model.h"
 #include "io/reader.h"
@@ -55,11 +56,8 @@ void describe_model(const std::string& path, cli::Results& results) {
 /// and no image in a folder. Throws: as io::open_image() or inference::load_models().
 std::optional<std::string> describe_file(const std::string& name, bool json) {
   const std::filesystem::path path(name);
-  std::error_code error;
-  const bool is_image =
-      std::filesystem::exists(io::file_of(name), error) && io::is_image_path(name);
-  if (!is_image && (!path.has_extension() || !std::filesystem::is_regular_file(path, error)))
-    return std::nullopt;
+  const bool is_image = path_exists(io::file_of(name)) && io::is_image_path(name);
+  if (!is_image && (!path.has_extension() || !file_exists(path))) return std::nullopt;
   cli::Results results(json);
   is_image ? describe_image(name, results) : describe_model(name, results);
   return results.text();

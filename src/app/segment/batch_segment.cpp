@@ -1,5 +1,4 @@
 // The work of `batch_segment`: images through a detector and a prompted segmenter, to files.
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -188,8 +187,7 @@ class SegmentResults final : public pipelines::SegmentSink {
   /// Writes errors.csv into a folder; no file where nothing failed.
   void write_errors(const std::string& folder) const {
     const std::string path = folder + "/errors.csv";
-    std::error_code ignored;
-    if (may_replace(path)) std::filesystem::remove(path, ignored);
+    if (may_replace(path)) remove_quietly(path);
     if (!errors_.empty()) io::write_table(path, {"image", "view", "code", "error"}, errors_);
   }
   int64_t failed() const { return static_cast<int64_t>(errors_.size()); }
@@ -220,8 +218,7 @@ std::map<std::string, std::string> segment_settings(const BatchSegmentConfig& co
                                                     const std::string& precision,
                                                     const std::vector<SegmentInput>& inputs) {
   const auto stamp = [](const char* key, const std::string& file) {
-    std::error_code error;
-    if (!std::filesystem::exists(file, error)) throw ConfigError("{}: {}: no such file", key, file);
+    if (!path_exists(file)) throw ConfigError("{}: {}: no such file", key, file);
     return data::content_stamp(file);
   };
   const std::string segmenter = stamp("segmenter.path", config.segmenter.path);

@@ -45,10 +45,7 @@ class ScratchFolder {
   ScratchFolder()
       : path_(
             make_run_folder((std::filesystem::temp_directory_path() / "cytra-profile").string())) {}
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~ScratchFolder() { remove_all_quietly(path_); }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const std::string& path() const { return path_; }

@@ -10,6 +10,7 @@
 #include "app/serve/http/http_server.h"
 #include "app/serve/routes/router.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/signals.h"
@@ -57,8 +58,7 @@ void end_within(double seconds, const RequestFolders& folders) {
   std::thread([seconds, folder = folders.folder()] {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     log::warn("the server ends in the midst of its work");
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    remove_all_quietly(folder);
     ::_exit(0);
   }).detach();
 }

@@ -3,7 +3,6 @@
 // typed ones, so that typed ones win and the run's configuration holds all of them.
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,7 +24,6 @@
 namespace cytra::app {
 namespace {
 
-namespace fs = std::filesystem;
 using config::Node;
 
 /// A part of the tree as the program gets it; null where it can't be resolved, which the program
@@ -53,10 +51,9 @@ class Inference {
   }
 
   void run() {
-    std::error_code ignored;
     const std::string path = text_value(root(), "data.path");
     const Node& origin = root();  // nothing is inferred for other programs
-    if (path.empty() || !fs::exists(path, ignored) || !is_own_file(origin, "train.yaml")) return;
+    if (path.empty() || !path_exists(path) || !is_own_file(origin, "train.yaml")) return;
     take_layout(path);
     std::shared_ptr<data::DataModule> module = make_module();
     std::vector<data::Sample> items = items_of(module);
@@ -87,8 +84,7 @@ class Inference {
   /// Whether the node is written in our own configs: in `name`, or in any of them.
   bool is_own_file(const Node& node, const std::string& name = "") const {
     if (!node.origin.file || node.is_set_by_user()) return false;
-    std::error_code ignored;
-    return name.empty() || fs::equivalent(*node.origin.file, own_ + "/" + name, ignored);
+    return name.empty() || are_same_file(*node.origin.file, own_ + "/" + name);
   }
   /// Whether the user has not set a value: it is the primary config's, or that of an experiment of
   /// ours.

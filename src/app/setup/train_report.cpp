@@ -37,8 +37,7 @@ bool has_table(const Node& data) {
 std::string own_images(const Node& data, const std::vector<data::Sample>& samples) {
   const fs::path path = data.get<std::string>("path", "");
   if (has_table(data)) {
-    std::error_code ignored;
-    if (!fs::is_directory(path, ignored)) return path.string();
+    if (!folder_exists(path)) return path.string();
     for (const auto split : {data::Split::valid, data::Split::train}) {
       if (std::string table = data::table_of(path.string(), split); !table.empty()) return table;
     }

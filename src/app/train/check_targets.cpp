@@ -1,11 +1,11 @@
 #include "app/train/check_targets.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "data/loader/pipeline.h"
 #include "data/survey/check_targets.h"
 #include "data/survey/target_facts.h"
@@ -24,10 +24,8 @@ bool is_same_file(const data::Sample& sample, const std::string& a, const std::s
   const auto one = sample.sources.find(a), two = sample.sources.find(b);
   if (one == sample.sources.end() || two == sample.sources.end()) return false;
   const io::Selection &first = one->second.selection, &second = two->second.selection;
-  std::error_code error;
   return first.channels == second.channels && first.scene == second.scene &&
-         first.timepoint == second.timepoint &&
-         std::filesystem::equivalent(one->second.path, two->second.path, error);
+         first.timepoint == second.timepoint && are_same_file(one->second.path, two->second.path);
 }
 
 struct Looked {

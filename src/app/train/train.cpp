@@ -43,8 +43,7 @@ const bool train_is_added = add_program<TrainConfig>("train");
 /// Removes the run's folder after a mistake of the user.
 void discard(const std::string& folder) {
   log::set_file("");
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
+  remove_all_quietly(folder);
 }
 
 TrainConfig read_config(const cli::Run& run) {

@@ -19,8 +19,7 @@ constexpr std::size_t kMostEpochs = 100, kMostFiles = 200, kMostLines = 20;
 
 /// The lines of a text file; none where it can't be read.
 std::vector<std::string> lines_of(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return {};
+  if (!file_exists(path)) return {};
   std::vector<std::string> lines = split(read_file(path.string()), '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   return lines;

@@ -156,10 +156,8 @@ void add_output(const char* key,
 }
 
 bool is_data_set(const fs::path& path) {
-  std::error_code error;
   const std::string end = path.extension().string();
-  return fs::is_directory(path, error) ? end != ".zarr"
-                                       : end == ".csv" || end == ".tsv" || end == ".json";
+  return folder_exists(path) ? end != ".zarr" : end == ".csv" || end == ".tsv" || end == ".json";
 }
 
 JobCommand describe_command(const Json& arguments, const Borders& borders) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/version.h"
@@ -127,8 +128,7 @@ std::vector<std::string> searchpath_of(const Node& primary,
   for (const Node& item : list.list) {
     const std::string folder =
         item.string.starts_with("file://") ? item.string.substr(7) : item.string;
-    std::error_code error;
-    if (std::filesystem::is_directory(folder, error)) {
+    if (folder_exists(folder)) {
       folders.push_back(folder);
     } else {
       log::warn("{}: hydra.searchpath: no folder '{}', it is left out{}",

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
 #include "data/datamodules/held_out.h"
@@ -72,8 +73,7 @@ class ClassFolderDatamodule final : public DataModule, public Parted {
       : options_(options), root_(above_classes(options.path)) {}
 
   std::vector<Sample> items(Split split) const override {
-    std::error_code ignored;  // a name too long
-    if (!fs::is_directory(options_.path, ignored))
+    if (!folder_exists(options_.path))
       throw ConfigError("data.path: {}: no such folder", options_.path);
     const bool is_training = split == Split::train || split == Split::valid;
     const std::string train = part_of(Split::train);  // "": the folder is not parted

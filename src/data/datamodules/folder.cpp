@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/unicode.h"
 #include "base/warn_once.h"
@@ -99,9 +100,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     if (options_.columns.empty())
       throw ConfigError("data.columns is not set: name the folders to read, e.g. [raw, seg]");
     const fs::path root(options_.path);
-    std::error_code ignored;  // a name too long
-    if (!fs::is_directory(root, ignored))
-      throw ConfigError("data.path: {}: no such folder", options_.path);
+    if (!folder_exists(root)) throw ConfigError("data.path: {}: no such folder", options_.path);
     const std::string train = part_of(Split::train);  // "": the folder is not parted
     const std::string valid = train.empty() ? "" : part_of(Split::valid);
     const bool is_of_training = split == Split::train || split == Split::valid;
@@ -130,10 +129,8 @@ class FolderDatamodule final : public DataModule, public Parted {
   fs::path place_of(std::size_t column, const std::string& part) const {
     const fs::path root(options_.path);
     const std::string& name = options_.folders[column];
-    std::error_code ignored;
     if (name.find(kSplit) != std::string::npos) return root / with_part(name, part);
-    if (part.empty() || fs::is_directory(root / part, ignored))
-      return (root / part / name).lexically_normal();
+    if (part.empty() || folder_exists(root / part)) return (root / part / name).lexically_normal();
     return (root / name / part).lexically_normal();
   }
   /// The word by which folders stand for the part; "" where there are none.
@@ -143,10 +140,7 @@ class FolderDatamodule final : public DataModule, public Parted {
     const fs::path root(options_.path);
     if (!word.empty() || options_.recursive) return word;
     word = part_in((root / first).string(), split);
-    const auto has_it = [&](const std::string& name) {
-      std::error_code ignored;
-      return fs::is_directory(root / name / word, ignored);
-    };
+    const auto has_it = [&](const std::string& name) { return folder_exists(root / name / word); };
     return std::ranges::all_of(options_.folders, has_it) ? word : "";
   }
 
@@ -264,9 +258,8 @@ class FolderDatamodule final : public DataModule, public Parted {
     std::set<std::string> patterns;
     std::vector<std::string> paths, drawn;
     for (auto one = begin; one != end; ++one) {
-      std::error_code ignored;
       patterns.insert(io::mask_pattern(one->second));
-      if (kinds.are_drawn && fs::equivalent(one->second, image.path, ignored)) continue;
+      if (kinds.are_drawn && are_same_file(one->second, image.path)) continue;
       if (io::is_annotation_path(one->second)) drawn.push_back(one->second);
       paths.push_back(one->second);
     }
@@ -296,9 +289,8 @@ class FolderDatamodule final : public DataModule, public Parted {
 
   std::vector<Sample> pair_up(const std::string& part) const {
     for (std::size_t column = 0; column < options_.folders.size(); ++column) {
-      std::error_code ignored;
       const fs::path folder = place_of(column, part);
-      if (!fs::is_directory(has_star(folder) ? above_star(folder) : folder, ignored)) {
+      if (!folder_exists(has_star(folder) ? above_star(folder) : folder)) {
         throw ConfigError(folder.string() + ": no such folder" +
                           folder_hint((fs::path(options_.path) / part).lexically_normal().string(),
                                       options_.columns.size()));

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "data/layout/layout_names.h"
 #include "io/image_folder.h"
 
@@ -48,10 +49,9 @@ std::map<std::string, StarFolder> star_folders(const fs::path& place,
                                                const TakesFile& takes) {
   const bool may_be_images = place.filename() != kStar || std::ranges::count(place, kStar) > 1;
   std::map<std::string, StarFolder> folders;
-  std::error_code ignored;
   for (const auto& [own, path] : places_of(place)) {
     const fs::path folder = path.lexically_normal();
-    if (!fs::is_directory(folder, ignored)) continue;
+    if (!folder_exists(folder)) continue;
     StarFolder found{folder, {}};
     if (may_be_images && io::is_image_path(folder.string())) {  // wells, or labels in images
       found.files.push_back({folder.string(), own});

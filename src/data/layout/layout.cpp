@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "data/layout/folder_hint.h"
 #include "data/layout/folder_layout.h"
@@ -23,7 +24,6 @@ constexpr int kMostDepth = 4;  // nested folders, as archives are unpacked
 
 /// The layout of folders that the user typed: how the names of their files are paired.
 std::optional<Layout> of_typed_folders(const fs::path& path, const DataNeeds& needs) {
-  std::error_code ignored;
   const fs::path place = path / part_in(path.string(), Split::train);
   if (needs.folders.size() != 2) return {};
   const Holding images = look_into(place / needs.folders[0], "."),
@@ -47,8 +47,7 @@ std::optional<Layout> of_base(const Base& base, const DataNeeds& needs) {
   if (auto layout = layout_by_folders(base, needs)) return layout;
   for (const std::string& name :
        {part_in(base.place.string(), Split::train), std::string("stage1_train")}) {
-    std::error_code ignored;
-    if (name.empty() || !fs::is_directory(base.place / name, ignored)) continue;
+    if (name.empty() || !folder_exists(base.place / name)) continue;
     const std::string part = name == "stage1_train" ? name : base.prefix.empty() ? "" : "{split}";
     const Base below{base.place / name, part.empty() ? "" : joined(base.prefix, part)};
     if (auto layout = layout_by_folders(below, needs)) return layout;
@@ -58,8 +57,7 @@ std::optional<Layout> of_base(const Base& base, const DataNeeds& needs) {
 
 /// Whether a file in the folder describes its images: then data.path must name that folder itself.
 bool is_described(const fs::path& place) {
-  std::error_code none;
-  const auto has = [&](const char* name) { return fs::exists(place / name, none); };
+  const auto has = [&](const char* name) { return path_exists(place / name); };
   return has("train.csv") || has("train.tsv") || (has("dataset.json") && has("imagesTr"));
 }
 
@@ -122,9 +120,8 @@ std::optional<Layout> of_folders(const fs::path& path, const DataNeeds& needs) {
 }  // namespace
 
 std::string described_in(const std::string& path) {
-  std::error_code ignored;
   const auto is_one = [&](const fs::path& place) {
-    return fs::exists(place / "dataset.json", ignored) && fs::exists(place / "imagesTr", ignored);
+    return path_exists(place / "dataset.json") && path_exists(place / "imagesTr");
   };
   fs::path place = path;
   for (int depth = 0; depth < kMostDepth && !is_one(place); ++depth) {
@@ -136,16 +133,15 @@ std::string described_in(const std::string& path) {
 }
 
 std::optional<Layout> layout_of(const std::string& path, const DataNeeds& needs) {
-  std::error_code ignored;
   const fs::path place = described_in(path);
-  const auto holds = [&](const char* name) { return fs::exists(place / name, ignored); };
+  const auto holds = [&](const char* name) { return path_exists(place / name); };
   if (!needs.folders.empty()) return of_typed_folders(place, needs);
-  if (!fs::is_directory(place, ignored)) {
+  if (!folder_exists(place)) {
     const std::string ending = in_small_letters(place.extension().string());
     if (ending == ".csv" || ending == ".tsv") return layout_of_table(path, true, needs);
     if (ending == ".xml" && is_of_many(place)) return Layout{"coco", {}, "annotations of CVAT"};
     if (ending != ".json") return {};
-    if (place.filename() == "dataset.json" && fs::exists(place.parent_path() / "imagesTr", ignored))
+    if (place.filename() == "dataset.json" && path_exists(place.parent_path() / "imagesTr"))
       return layout_of(place.parent_path().empty() ? "." : place.parent_path().string(), needs);
     if (is_of_many(place)) return Layout{"coco", {}, "annotations of COCO"};
     return Layout{"decathlon", {}, "a list of images in JSON"};

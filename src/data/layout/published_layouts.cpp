@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/escape.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "config/overrides/overrides.h"
 #include "data/layout/folder_hint.h"
@@ -52,7 +53,7 @@ std::optional<Layout> of_tracking(const Base& base) {
 std::optional<Layout> of_bids(const Base& base) {
   std::error_code error;
   std::set<std::string> kinds, masks;
-  if (!fs::exists(base.place / "dataset_description.json", error)) return {};
+  if (!path_exists(base.place / "dataset_description.json")) return {};
   for (auto file = fs::recursive_directory_iterator(base.place, error);
        file != fs::recursive_directory_iterator();
        file.increment(error)) {

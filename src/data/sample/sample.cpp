@@ -1,11 +1,11 @@
 #include "data/sample/sample.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "data/sample/image_tensor.h"
 #include "data/sample/pad_crop.h"
 #include "data/sample/voxel_frame.h"
@@ -70,9 +70,7 @@ void expect_no_copies(const Sample& sample) {
   for (const auto& [key, tensor] : sample.tensors) {
     const auto own = sample.sources.find(key);
     if (key == sample.image || own == sample.sources.end()) continue;
-    std::error_code ignored;
-    const bool is_same_file =
-        own->second.path == path || std::filesystem::equivalent(own->second.path, path, ignored);
+    const bool is_same_file = own->second.path == path || are_same_file(own->second.path, path);
     // Grey that is saved in colours may be one channel here, and three there.
     const at::Tensor one = tensor.slice(0, 0, 1), other = pixels->second.slice(0, 0, 1);
     if (!is_same_file || one.sizes() != other.sizes() || !one.eq(other).all().item<bool>())

@@ -2,7 +2,6 @@
 #include "inference/engines/openvino.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 
 #include <ATen/ATen.h>
@@ -12,6 +11,7 @@
 
 #include "base/cache_folder.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/shared_library.h"
 #include "inference/engines/openvino_module.h"
 #include "inference/engines/traced.h"
@@ -23,8 +23,7 @@ namespace {
 template <class Function>
 Function of_module(const char* name) {
   const std::string file = path_beside(&engine_names, "libcytra_openvino.so");
-  std::error_code error;
-  if (!std::filesystem::exists(file, error)) {
+  if (!path_exists(file)) {
     throw EngineUnfit(
         "this build has no OpenVINO; in the folder of Cytra's source run: CYTRA_OPENVINO=ON "
         "scripts/build.sh",

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "config/registry.h"
 #include "config/schema.h"
@@ -200,10 +201,9 @@ void open_network(ImportedModel& imported, Node definition, const std::string& w
 }
 
 ImportedModel open_bundle(const std::string& path) {
-  std::error_code ignored;
   const fs::path folder = path;
   const fs::path metadata_file = folder / "configs" / "metadata.json";
-  if (!fs::exists(metadata_file, ignored)) {
+  if (!path_exists(metadata_file)) {
     throw DataError(path +
                     ": a folder without configs/metadata.json; expected a bundle of MONAI, "
                     "or a checkpoint");
@@ -220,7 +220,7 @@ ImportedModel open_bundle(const std::string& path) {
   Node settings = Node::make_map();
   for (const char* name : {"inference.json", "inference.yaml", "inference.yml"}) {
     const fs::path file = folder / "configs" / name;
-    if (fs::exists(file, ignored)) {
+    if (path_exists(file)) {
       settings = config::load_yaml(file.string());
       break;
     }
@@ -229,14 +229,14 @@ ImportedModel open_bundle(const std::string& path) {
   ImportedModel imported;
   const fs::path script = folder / "models" / "model.ts", weights = folder / "models" / "model.pt";
   for (const fs::path& file : {script, weights}) {
-    if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))
+    if (path_exists(file) && !file_exists(file))
       throw DataError(file.string() + ": a folder, pipe, socket or device, expected a file");
   }
-  if (fs::exists(script, ignored)) {
+  if (path_exists(script)) {
     imported = open_torchscript(script.string());
     imported.torchscript = nullptr;  // it does not turn the axes
     imported.config = Node::make_map();
-  } else if (fs::exists(weights, ignored) && bundle.has("network_def")) {
+  } else if (path_exists(weights) && bundle.has("network_def")) {
     open_network(imported, bundle.get("network_def"), weights.string());
   } else {
     throw DataError(path +

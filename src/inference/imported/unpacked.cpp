@@ -1,7 +1,7 @@
 // Packages of bioimage.io and bundles of MONAI.
-#include <filesystem>
 #include <memory>
 
+#include "base/files.h"
 #include "inference/imported/complete.h"
 #include "inference/imported/imported_model.h"
 #include "inference/models/model_kinds.h"
@@ -13,10 +13,7 @@ namespace {
 /// Opens a model of several files: a folder, or a ZIP archive, which is unpacked while the model
 /// lives, as it may be loaded again for another device.
 ImportedModel open_unpacked(const std::string& path, ImportedModel (*open)(const std::string&)) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored) || path.ends_with(".yaml") ||
-      path.ends_with(".yml"))
-    return open(path);
+  if (folder_exists(path) || path.ends_with(".yaml") || path.ends_with(".yml")) return open(path);
   const auto archive = std::make_shared<const io::UnpackedArchive>(path);
   ImportedModel imported = open(archive->folder());
   imported.place = [archive, place = std::move(imported.place)](c10::Device device,

@@ -6,6 +6,7 @@
 #include <glob.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "config/json.h"
 #include "inference/isolated.h"
 #include "inference/models/model_kinds.h"
@@ -24,9 +25,7 @@ LoadedModel load_model(const std::string& path, const CheckpointOptions& options
   const auto found = model_kinds().find(kind);
   if (found != model_kinds().end()) return found->second.load(path, options);
   const std::string exported = std::filesystem::path(path).replace_extension(".onnx").string();
-  std::error_code ignored;
-  if (exported != path && std::filesystem::is_regular_file(exported, ignored))
-    return load_model(exported, options);
+  if (exported != path && file_exists(exported)) return load_model(exported, options);
   throw ConfigError(
       path +
       ": this program has no PyTorch and runs exported models alone; expected an ONNX file, "
@@ -38,8 +37,7 @@ LoadedModel load_model(const std::string& path, const CheckpointOptions& options
 std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given) {
   std::vector<std::string> paths, all;
   for (const std::string& path : given) {
-    std::error_code ignored;
-    if (path.find_first_of("*?[") == std::string::npos || std::filesystem::exists(path, ignored)) {
+    if (path.find_first_of("*?[") == std::string::npos || path_exists(path)) {
       paths.push_back(path);
       continue;
     }
@@ -51,12 +49,9 @@ std::vector<std::string> checkpoint_paths(const std::vector<std::string>& given)
     if (is_none) throw ConfigError("checkpoint.ckpt_path: no file fits " + path);
   }
   for (const std::string& path : paths) {
-    std::error_code ignored;
     const auto kind = model_kinds().find(io::ModelKind::nnunet);
     const std::string folder =
-        kind != model_kinds().end() && std::filesystem::is_directory(path, ignored)
-            ? io::nnunet_folder(path)
-            : "";
+        kind != model_kinds().end() && folder_exists(path) ? io::nnunet_folder(path) : "";
     if (folder.empty()) {
       all.push_back(path);
     } else {

@@ -151,7 +151,7 @@ void drop_oldest(const std::string& folder) {
   for (auto file = files.begin(); file != files.end() && bytes > kCacheBytes; ++file) {
     std::error_code ignored;
     bytes -= static_cast<int64_t>(fs::file_size(file->second, ignored));
-    fs::remove(file->second, ignored);
+    remove_quietly(file->second);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <openvino/core/preprocess/pre_post_process.hpp>
 #include <openvino/pass/serialize.hpp>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "inference/engines/entry.h"
 #include "inference/openvino/read_model.h"
@@ -45,8 +46,7 @@ std::shared_ptr<ov::Model> read_with_files(ov::Core& core,
   for (const std::string& name : files) {
     const fs::path file(name);
     const bool leads_out = file.is_absolute() || std::ranges::find(file, "..") != file.end();
-    std::error_code ignored;
-    if (!leads_out && fs::is_regular_file(fs::path(path).parent_path() / file, ignored)) continue;
+    if (!leads_out && file_exists(fs::path(path).parent_path() / file)) continue;
     throw EngineUnfit(
         fmt::format("it has weights in another file, {}, expected it {}; "
                     "onnx.save(onnx.load(\"model.onnx\"), \"whole.onnx\") puts all into one",

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "io/annotations/formats.h"
@@ -158,8 +159,7 @@ const ImageAnnotations& annotations_of(const AnnotationFile& file,
 
 /// YOLO has no file for an image without objects.
 bool is_missing_yolo(const std::string& path) {
-  std::error_code ignored;
-  return small_extension(path) == ".txt" && !fs::exists(path, ignored);
+  return small_extension(path) == ".txt" && !path_exists(path);
 }
 
 /// Fills COCO's outlines as pycocotools does.
@@ -211,8 +211,7 @@ std::vector<std::string> names_in(const fs::path& folder, const std::string& beg
 
 /// Whether a path is a pattern of mask files.
 bool is_mask_pattern(const std::string& path) {
-  std::error_code ignored;
-  return path.find('*', path.rfind('/') + 1) != std::string::npos && !fs::exists(path, ignored);
+  return path.find('*', path.rfind('/') + 1) != std::string::npos && !path_exists(path);
 }
 
 }  // namespace
@@ -225,8 +224,7 @@ bool is_annotation_path(const std::string& path) {
 }
 
 bool is_mask_folder(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return !is_image_path(path);
+  if (folder_exists(path)) return !is_image_path(path);
   return is_mask_pattern(path);
 }
 

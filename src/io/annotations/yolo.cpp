@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "config/node.h"
 #include "io/annotations/formats.h"
@@ -44,16 +45,15 @@ std::vector<std::string> yolo_names(const std::string& path) {
   fs::path folder = fs::path(path).parent_path();
   if (folder.empty()) folder = ".";
   for (int level = 0; level < 4; ++level, folder /= "..") {
-    std::error_code error;
     for (const char* name : {"data.yaml", "data.yml", "dataset.yaml"}) {
       const std::string file = (folder / name).lexically_normal().string();
-      if (!fs::is_regular_file(file, error)) continue;
+      if (!file_exists(file)) continue;
       std::vector<std::string> names = names_of_yaml(file);
       if (!names.empty()) return names;
     }
     for (const char* name : {"classes.txt", "obj.names"}) {
       const std::string file = (folder / name).lexically_normal().string();
-      if (!fs::is_regular_file(file, error)) continue;
+      if (!file_exists(file)) continue;
       std::vector<std::string> names;
       for (const std::string& line : split(read_text_input(file, kMostNameBytes), '\n'))
         if (!trim(line).empty()) names.push_back(trim(line));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/warn_once.h"
 #include "io/input_file.h"
 #include "io/module.h"
@@ -51,12 +52,11 @@ struct Group {
 };
 
 std::vector<std::string> files_of(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return {path};
+  if (!folder_exists(path)) return {path};
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
-    if (name[0] == '.' || name == "DICOMDIR" || !entry.is_regular_file(error)) continue;
+    if (name[0] == '.' || name == "DICOMDIR" || !file_exists(entry.path())) continue;
     const InputFile file(entry.path().string());
     char head[kHeadBytes];
     const int64_t count = file.read_at(0, head, sizeof head);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "io/input_file.h"
 #include "io/pixels/format.h"
@@ -103,9 +103,7 @@ std::string pixels_of_pair(const std::string& path) {
   for (const auto& [from, to] : {std::pair{".hdr", ".img"}, {".HDR", ".IMG"}}) {
     if (!path.ends_with(from)) continue;
     const std::string pixels = other_end(path, from, to);
-    std::error_code ignored;
-    const bool is_packed = !std::filesystem::exists(pixels, ignored) &&
-                           std::filesystem::exists(pixels + ".gz", ignored);
+    const bool is_packed = !path_exists(pixels) && path_exists(pixels + ".gz");
     return is_packed ? pixels + ".gz" : pixels;
   }
   return "";

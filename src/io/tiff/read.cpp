@@ -1,11 +1,11 @@
 // Part of io/tiff/layout.h: reads the images that layouts find in files.
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "io/pixels/format.h"
 #include "io/tiff/blocks.h"
 #include "io/tiff/layout.h"
@@ -301,8 +301,7 @@ std::vector<std::string> ome_other_files(const std::string& path) {
 }
 
 bool tiff_scenes(const std::string& path, std::vector<int64_t>& scenes) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return false;
+  if (folder_exists(path)) return false;
   if (!is_tiff(InputFile(file_of(path)).begin(4), path)) return false;
   const TiffLayout layout = tiff_layout(TiffFile(path), {});
   scenes = layout.own_scenes;

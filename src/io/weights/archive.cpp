@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "io/input_file.h"
 #include "io/weights/zip_directory.h"
@@ -33,12 +34,12 @@ bool begins_as_onnx(const std::string& begin) {
 }  // namespace
 
 std::string bioimageio_description(const std::string& folder) {
-  std::error_code ignored;
   for (const char* name : {"rdf.yaml", "bioimageio.yaml"}) {
     const std::filesystem::path file = std::filesystem::path(folder) / name;
-    if (std::filesystem::is_regular_file(file, ignored)) return file.string();
+    if (file_exists(file)) return file.string();
   }
   std::vector<std::string> found;
+  std::error_code ignored;
   for (auto entry = std::filesystem::directory_iterator(folder, ignored);
        entry != std::filesystem::directory_iterator();
        entry.increment(ignored)) {
@@ -52,10 +53,9 @@ std::string nnunet_folder(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const auto is_model = [&](const fs::path& folder) {
-    return fs::is_regular_file(folder / "plans.json", ignored) &&
-           fs::is_regular_file(folder / "dataset.json", ignored);
+    return file_exists(folder / "plans.json") && file_exists(folder / "dataset.json");
   };
-  if (!fs::is_directory(path, ignored)) {
+  if (!folder_exists(path)) {
     const fs::path fold = fs::absolute(path, ignored).parent_path();
     const bool is_fold = fold.filename().string().starts_with("fold_");
     return is_fold && is_model(fold.parent_path()) ? fold.parent_path().string() : "";
@@ -77,9 +77,8 @@ std::string nnunet_folder(const std::string& path) {
 }
 
 ModelKind kind_of(const std::string& path) {
-  std::error_code ignored;
   if (!nnunet_folder(path).empty()) return ModelKind::nnunet;
-  if (std::filesystem::is_directory(path, ignored))
+  if (folder_exists(path))
     return bioimageio_description(path).empty() ? ModelKind::bundle : ModelKind::bioimageio;
   if (path.ends_with(".yaml") || path.ends_with(".yml")) return ModelKind::bioimageio;
   const std::string begin = InputFile(path).begin(16);

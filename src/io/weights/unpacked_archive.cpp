@@ -114,15 +114,13 @@ UnpackedArchive::UnpackedArchive(const std::string& path) {
       if (entry.path().filename() != "__MACOSX") inside.push_back(entry.path());
     if (inside.size() == 1 && fs::is_directory(inside[0])) inner_ = inside[0].string();
   } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+    remove_all_quietly(folder_);
     throw;
   }
 }
 
 UnpackedArchive::~UnpackedArchive() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  remove_all_quietly(folder_);
 }
 
 }  // namespace cytra::io

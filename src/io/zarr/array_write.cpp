@@ -69,8 +69,7 @@ ZarrFolder::ZarrFolder(std::string path)
 }
 
 ZarrFolder::~ZarrFolder() {
-  std::error_code ignored;
-  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+  if (!temporary_.empty()) remove_all_quietly(temporary_);
 }
 
 void ZarrFolder::write(const std::string& key, const void* data, std::size_t bytes) const {

@@ -1,8 +1,8 @@
 // Part of io/zarr/ome_zarr.h: the reader of OME-Zarr images and of plain Zarr arrays.
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "io/pixels/format.h"
 #include "io/zarr/array.h"
@@ -193,13 +193,12 @@ void ZarrReader::set_shape(const Selection& selection,
 
 bool is_zarr(const std::string&, const std::string& path) {
   namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return false;
+  if (!folder_exists(path)) return false;
   std::string name = path;
   while (name.size() > 1 && name.back() == '/') name.pop_back();
   if (name.ends_with(".zarr")) return true;
   for (const char* mark : {"zarr.json", ".zattrs", ".zgroup", ".zarray"}) {
-    if (fs::exists(name + "/" + mark, ignored)) return true;
+    if (path_exists(name + "/" + mark)) return true;
   }
   return false;
 }

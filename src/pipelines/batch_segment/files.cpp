@@ -85,7 +85,7 @@ void remove_object_masks(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (is_as_written(entry.path().string()) && !entry.is_directory(ignored))
       masks.push_back(entry.path());
-  for (const fs::path& mask : masks) fs::remove(mask, ignored);
+  for (const fs::path& mask : masks) remove_quietly(mask);
 }
 
 /// A number of float's precision.
@@ -135,7 +135,7 @@ SegmentFiles::SegmentFiles(std::string folder,
   std::error_code ignored;
   for (const char* kind : {"masks", "objects"}) {
     const std::string below = folder_ + "/" + kind;
-    if (!fs::is_directory(below, ignored)) continue;
+    if (!folder_exists(below)) continue;
     remove_stale_temporaries(below);
     for (const auto& entry : fs::recursive_directory_iterator(below, ignored))
       if (entry.is_directory(ignored)) remove_stale_temporaries(entry.path().string());

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "io/csv.h"
 #include "io/formats.h"
 #include "io/image_folder.h"
@@ -60,13 +61,12 @@ std::vector<SegmentInput> inputs_of_table(const std::string& path) {
 
 std::vector<SegmentInput> list_segment_inputs(const std::string& path,
                                               const std::optional<std::string>& view) {
-  std::error_code ignored;
   std::vector<SegmentInput> inputs;
   if (path.ends_with(".csv") || path.ends_with(".tsv")) {
     inputs = inputs_of_table(path);
-  } else if (fs::is_directory(path, ignored) && !io::is_image_path(path)) {
+  } else if (folder_exists(path) && !io::is_image_path(path)) {
     inputs = inputs_of_folder(path);
-  } else if (fs::exists(path, ignored)) {
+  } else if (path_exists(path)) {
     inputs = {{path, name_below(path, ""), view.value_or("")}};
   } else {
     throw ConfigError("data.path: {}: no such image, folder or table", path);

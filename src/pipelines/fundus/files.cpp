@@ -42,18 +42,17 @@ constexpr const char* kFundusParts[] = {"images", "contrast", "masks"};
 
 /// Makes the folder. Throws: as FundusFiles.
 std::string own_folder(const std::string& folder, const std::vector<FundusInput>& inputs) {
-  std::error_code ignored;
   for (const char* part : kFundusParts) {
     const fs::path own = fs::path(folder) / part;
-    if (!fs::exists(own, ignored)) continue;
-    if (!fs::exists(folder + "/fundus.csv", ignored)) {
+    if (!path_exists(own)) continue;
+    if (!path_exists(folder + "/fundus.csv")) {
       throw ConfigError(
           "paths.output_dir: {} exists, but there is no fundus.csv of an earlier run: its files "
           "would be overwritten; expected a folder of its own",
           own.string());
     }
     for (const FundusInput& input : inputs) {
-      if (fs::equivalent(fs::path(input.path).parent_path(), own, ignored)) {
+      if (are_same_file(fs::path(input.path).parent_path(), own)) {
         throw ConfigError("paths.output_dir: {} would be overwritten; expected another folder",
                           input.path);
       }
@@ -62,7 +61,7 @@ std::string own_folder(const std::string& folder, const std::vector<FundusInput>
   make_folders(folder);
   keep_own_files(folder);
   expect_replaceable(folder + "/fundus.csv");
-  if (fs::exists(folder + "/fundus.csv", ignored) && !fs::exists(folder + "/fundus.jsonl", ignored))
+  if (path_exists(folder + "/fundus.csv") && !path_exists(folder + "/fundus.jsonl"))
     log::warn(
         "{}/fundus.csv is of an earlier version and is made anew: rows of images that are not "
         "among these are dropped",
@@ -83,8 +82,7 @@ FundusFiles::FundusFiles(std::string folder,
       record_(folder_, "fundus") {
   for (const char* part : kFundusParts) {
     const std::string own = fmt::format("{}/{}", folder_, part);
-    std::error_code ignored;
-    if (fs::is_directory(own, ignored)) remove_stale_temporaries(own);
+    if (folder_exists(own)) remove_stale_temporaries(own);
   }
   write_table();  // from now on the folder is ours
 }

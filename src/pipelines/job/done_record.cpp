@@ -161,10 +161,7 @@ DoneRecord::Others DoneRecord::of_others() {
   for (const std::string& path : paths())
     if (path != own_) read(path, &others);
   if (!others.has_joined) return others;
-  const auto is_gone = [](const auto& file) {
-    std::error_code ignored;
-    return !fs::exists(file.second, ignored);
-  };
+  const auto is_gone = [](const auto& file) { return !path_exists(file.second); };
   others.files.erase(std::remove_if(others.files.begin(), others.files.end(), is_gone),
                      others.files.end());
   return others;
@@ -254,9 +251,8 @@ ResultFiles DoneRecord::outdated(const std::string& name, const ResultFiles& fil
 
 void DoneRecord::remove_outdated(const std::string& name, const ResultFiles& files) const {
   for (const auto& [kind, path] : outdated(name, files)) {
-    std::error_code ignored;
     if (!may_replace(path)) continue;
-    fs::remove_all(path, ignored);
+    remove_all_quietly(path);
     ::rmdir(fs::path(path).parent_path().c_str());  // when it was the last one
   }
 }

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "config/registry.h"
 #include "data/datamodule.h"
@@ -52,10 +53,8 @@ std::string without_slashes(std::string path) {
 
 /// The class that reads a path that names a data set with a list of its own; "" for others.
 std::string module_of(const std::string& path, bool is_folder) {
-  std::error_code ignored;
-  const bool has_list = is_folder
-                            ? fs::exists(fs::path(data::described_in(path)) / "imagesTr", ignored)
-                            : path.ends_with(".json") && data::is_there(path);
+  const bool has_list = is_folder ? path_exists(fs::path(data::described_in(path)) / "imagesTr")
+                                  : path.ends_with(".json") && data::is_there(path);
   if (!has_list) return "";
   data::DataNeeds needs;
   needs.has_target = false;
@@ -92,10 +91,9 @@ std::vector<data::Sample> of_data_set(const std::string& module,
 
 /// Whether a folder is an image itself: an OME-Zarr, or, for a 3D model, a DICOM series.
 bool is_image_folder(const std::string& path, const InputWants& wants) {
-  std::error_code ignored;
   if (path.ends_with(".zarr")) return true;
   for (const char* name : {"zarr.json", ".zattrs", ".zgroup", ".zarray"})
-    if (fs::exists(fs::path(path) / name, ignored)) return true;
+    if (path_exists(fs::path(path) / name)) return true;
   try {
     return wants.spatial_dims == 3 && io::is_one_image(path);
   } catch (const Error&) {  // reported when it is read
@@ -153,8 +151,7 @@ std::vector<std::string> further_channels(const std::string& path, int64_t chann
 /// Whether images are in folders of the classes that the model has learned from such.
 bool has_class_folders(const std::string& path, const InputWants& wants) {
   return std::ranges::any_of(wants.class_folders, [&](const std::string& name) {
-    std::error_code ignored;
-    return fs::is_directory(fs::path(path) / name, ignored);
+    return folder_exists(fs::path(path) / name);
   });
 }
 std::vector<data::Sample> of_class_folders(const std::string& path,
@@ -267,8 +264,7 @@ std::vector<data::Sample> list_inputs(const InputOptions& options,
   const std::string path = without_slashes(options.path);
   const std::string axes = options.axes.value_or("");
   const std::string& key = keys.front();
-  std::error_code ignored;  // a name too long
-  const bool is_folder = fs::is_directory(path, ignored);
+  const bool is_folder = folder_exists(path);
   const std::string module = module_of(path, is_folder);
   std::vector<data::Sample> samples;
   if (options.split.value_or("all") != "all" && !options.is_manifest() && data::is_there(path)) {

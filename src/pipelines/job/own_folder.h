@@ -1,8 +1,8 @@
 #pragma once
 #include <exception>
-#include <filesystem>
 #include <string>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "pipelines/job/tally.h"
 
@@ -16,8 +16,7 @@ struct FolderOfResults {
     const bool has_failed = tally.code != 0 || std::uncaught_exceptions() > 0;
     if (made.empty() || tally.done > 0 || !has_failed) return;
     log::set_file("");
-    std::error_code ignored;
-    std::filesystem::remove_all(made, ignored);
+    remove_all_quietly(made);
   }
   FolderOfResults(const FolderOfResults&) = delete;
   FolderOfResults& operator=(const FolderOfResults&) = delete;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/own_files.h"
 #include "io/csv.h"
 #include "io/reader.h"
@@ -139,8 +139,7 @@ inference::ResultFiles JoinedFrames::join() const {
       joined.emplace_back(kind, path);
       continue;
     }
-    std::error_code ignored;
-    if (may_replace(path)) std::filesystem::remove_all(path, ignored);
+    if (may_replace(path)) remove_all_quietly(path);
   }
   return joined;
 }

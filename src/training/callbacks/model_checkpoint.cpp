@@ -131,8 +131,8 @@ class ModelCheckpoint final : public Callback {
     remove_stale_temporaries(options_.dirpath);
     last_path_ = free_path("last");
     best_path_ = free_path("best");
-    std::error_code ignored;  // what this run goes on with may be its best, too
-    if (tells_best(context) && std::filesystem::is_regular_file(context.state.best_path, ignored))
+    // What this run goes on with may be its best, too.
+    if (tells_best(context) && file_exists(context.state.best_path))
       link_file(context.state.best_path, best_path_);
     since_save_ = {};
     saved_step_ = context.state.step;
@@ -201,10 +201,8 @@ class ModelCheckpoint final : public Callback {
  private:
   /// Forgets checkpoints that are gone, as where the run that is continued was moved.
   void leave_out_missing() {
-    std::error_code ignored;
-    const auto gone = std::stable_partition(kept_.begin(), kept_.end(), [&](const auto& one) {
-      return std::filesystem::is_regular_file(one.second, ignored);
-    });
+    const auto gone = std::stable_partition(
+        kept_.begin(), kept_.end(), [&](const auto& one) { return file_exists(one.second); });
     if (gone == kept_.end()) return;
     log::warn("callbacks.{}: the best so far, {}, is no longer there and does not count",
               name,

@@ -88,9 +88,8 @@ void CheckpointWriter::work() {
       warn_of_space(paths.front(), job_->snapshot, has_warned_);
       write_snapshot(paths.front(), job_->snapshot);
       for (std::size_t p = 1; p < paths.size(); ++p) link_file(paths.front(), paths[p]);
-      std::error_code ignored;
       for (const std::string& path : job_->remove) {
-        if (std::ranges::find(paths, path) == paths.end()) std::filesystem::remove(path, ignored);
+        if (std::ranges::find(paths, path) == paths.end()) remove_quietly(path);
       }
     } catch (...) {
       error = std::current_exception();

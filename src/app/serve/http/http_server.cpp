@@ -27,6 +27,7 @@
 
 #include "app/serve/http/request_progress.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/version.h"
 
@@ -634,9 +635,8 @@ void HttpServer::stop() {
   net::post(impl_->service->io, [own = impl_->service] { own->close(); });
   impl_->guard.reset();
   impl_->thread.join();
-  std::error_code ignored;
   const std::string& path = impl_->service->socket_path;
-  if (!path.empty()) std::filesystem::remove(path, ignored);
+  if (!path.empty()) remove_quietly(path);
 }
 
 }  // namespace cytra::app

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace cytra::app {
 namespace fs = std::filesystem;
@@ -61,8 +62,7 @@ RequestFolders::RequestFolders(int64_t bytes) : bytes_(bytes) {
 }
 
 RequestFolders::~RequestFolders() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  remove_all_quietly(folder_);
 }
 
 void RequestFolders::open() {
@@ -104,11 +104,10 @@ RequestFolders::Folder::Folder(RequestFolders& folders, int64_t number, std::str
     : folders_(folders), number_(number), path_(std::move(path)) {}
 
 RequestFolders::Folder::~Folder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  remove_all_quietly(path_);
   const std::lock_guard lock(folders_.mutex_);
   if (!path_.starts_with(folders_.folder_ + "/"))  // a folder without a lock: the last one ends it
-    fs::remove(fs::path(path_).parent_path(), ignored);
+    remove_quietly(fs::path(path_).parent_path());
   folders_.free_.push_back(number_);
 }
 

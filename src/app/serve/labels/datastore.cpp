@@ -120,8 +120,7 @@ class Datastore::Hold {
 };
 
 Datastore::Datastore(std::string folder) : folder_(std::move(folder)) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder_, ignored))
+  if (!folder_exists(folder_))
     throw ConfigError("datastore: " + folder_ + ": no such folder of images");
   try {
     images();
@@ -223,11 +222,10 @@ void Datastore::save_label(const std::string& id,
   make_folders(folder);
   own_file(path);  // a corrected label replaces the one before
   write_file(path, content);
-  std::error_code ignored;
   for (const std::string& other : image_files_in(folder))  // of another format
     if (io::stem_of(other) == id && other != path &&
         (in_small_letters(other) != in_small_letters(path) ||  // one file on disks without case
-         !fs::equivalent(other, path, ignored)))
+         !are_same_file(other, path)))
       remove_file(other);
 }
 

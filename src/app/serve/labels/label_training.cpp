@@ -116,8 +116,7 @@ void LabelTraining::prepare(Task& task, const Json& settings) const {
                     task.model + ": is the mean of several checkpoints; expected one to train");
   const fs::path checkpoint = fs::absolute(paths.front());
   const fs::path written = checkpoint.parent_path().parent_path() / ".hydra/config.yaml";
-  std::error_code ignored;
-  if (!fs::exists(written, ignored))
+  if (!path_exists(written))
     throw HttpError(422,
                     task.model +
                         ": expected a checkpoint in the folder of its training, whose "
@@ -283,8 +282,7 @@ void LabelTraining::train(std::unique_lock<std::mutex>& lock) {
     throw IoError(why.empty() ? "train " + job.end()->text() : why);
   }
   std::string best = task.folder + "/checkpoints/best.ckpt";
-  std::error_code ignored;
-  if (!fs::exists(best, ignored)) best = task.folder + "/checkpoints/last.ckpt";
+  if (!path_exists(best)) best = task.folder + "/checkpoints/last.ckpt";
   // What is told may come after this object's end, or never.
   const auto told = std::make_shared<std::promise<std::string>>();
   std::future<std::string> answer = told->get_future();

@@ -52,8 +52,7 @@ std::vector<RunFolder> run_folders(const std::string& folder) {
 }
 
 bool is_running(const std::string& folder) {
-  std::error_code ignored;
-  return fs::exists(folder + "/.lock", ignored) && !holder_of(folder, 0).empty();
+  return path_exists(folder + "/.lock") && !holder_of(folder, 0).empty();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/strings.h"
 #include "io/weights/archive.h"
 
@@ -80,8 +81,7 @@ void refuse_package(const Node& node, const std::string& what) {
 }
 
 Package::Package(const std::string& path) {
-  std::error_code ignored;
-  file_ = fs::is_directory(path, ignored) ? io::bioimageio_description(path) : path;
+  file_ = folder_exists(path) ? io::bioimageio_description(path) : path;
   if (file_.empty())
     throw DataError(path + ": no rdf.yaml or bioimageio.yaml, expected a package of bioimage.io");
   folder_ = fs::path(file_).parent_path();
@@ -106,9 +106,8 @@ std::string Package::path_of(const Node& source) const {
   if (given.find("://") != std::string::npos) return "";
   if (path.is_absolute() || std::ranges::find(path, "..") != path.end())
     refuse_package(source, "'" + printable(given) + "', expected a file in the package's folder");
-  std::error_code ignored;
   const fs::path whole = folder_ / path;
-  return fs::exists(whole, ignored) ? whole.string() : "";
+  return path_exists(whole) ? whole.string() : "";
 }
 
 PackageTensor Package::input() const {
