@@ -15,8 +15,7 @@ struct Block {
   Block(void* data, std::function<void(void*)> free, std::size_t bytes)
       : data(data), free(std::move(free)), bytes(bytes) {}
   ~Block() { free(data); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
+  Block& operator=(Block&&) = delete;
   void* data;
   std::function<void(void*)> free;
   std::size_t bytes;

@@ -219,8 +219,7 @@ class DebugInfoGuard {
  public:
   DebugInfoGuard(DebugInfoKind, std::shared_ptr<MemoryReportingInfoBase> reporter);
   ~DebugInfoGuard();
-  DebugInfoGuard(const DebugInfoGuard&) = delete;
-  DebugInfoGuard& operator=(const DebugInfoGuard&) = delete;
+  DebugInfoGuard& operator=(DebugInfoGuard&&) = delete;
 
  private:
   std::shared_ptr<MemoryReportingInfoBase> before_;

@@ -20,8 +20,7 @@ class AppendFile {
   /// Throws: what AtomicFile and open_to_append() throw.
   explicit AppendFile(std::string path);
   ~AppendFile();
-  AppendFile(const AppendFile&) = delete;
-  AppendFile& operator=(const AppendFile&) = delete;
+  AppendFile& operator=(AppendFile&&) = delete;
 
   void append(std::string_view record);
   /// Replaces the text file by a changed copy, with `head` before it. `change` gets each line

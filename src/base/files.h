@@ -18,8 +18,7 @@ class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
   ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
+  AtomicFile& operator=(AtomicFile&&) = delete;
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// Writes at an offset; write() continues where it was.

@@ -10,8 +10,7 @@ class ForeignCall {
  public:
   ForeignCall();
   ~ForeignCall();
-  ForeignCall(const ForeignCall&) = delete;
-  ForeignCall& operator=(const ForeignCall&) = delete;
+  ForeignCall& operator=(ForeignCall&&) = delete;
 };
 
 }  // namespace cytra

@@ -42,8 +42,7 @@ class StartOfWork {
   /// Begins the start. `what` ends it: "the first step".
   explicit StartOfWork(const std::string& what);
   ~StartOfWork();
-  StartOfWork(const StartOfWork&) = delete;
-  StartOfWork& operator=(const StartOfWork&) = delete;
+  StartOfWork& operator=(StartOfWork&&) = delete;
 
  private:
   SignalWatch watch_;

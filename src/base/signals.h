@@ -35,8 +35,7 @@ class BreakableWork {
  public:
   explicit BreakableWork(bool may_break = true);
   ~BreakableWork();
-  BreakableWork(const BreakableWork&) = delete;
-  BreakableWork& operator=(const BreakableWork&) = delete;
+  BreakableWork& operator=(BreakableWork&&) = delete;
 
  private:
   bool was_breakable_;

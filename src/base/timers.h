@@ -45,8 +45,7 @@ class [[nodiscard]] Scope {
   ~Scope() {
     if (timer_ != nullptr) end();
   }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
+  Scope& operator=(Scope&&) = delete;
 
  private:
   void begin(const char* name);

@@ -114,8 +114,7 @@ class Runner {
     ::sigaction(SIGCHLD, &old_action_, nullptr);
     ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
   }
-  Runner(const Runner&) = delete;
-  Runner& operator=(const Runner&) = delete;
+  Runner& operator=(Runner&&) = delete;
 
   int run() {
     const std::size_t parallel = static_cast<std::size_t>(std::max(options_.parallel, 1));

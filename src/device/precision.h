@@ -29,8 +29,7 @@ class [[nodiscard]] Autocast {
  public:
   Autocast(const Precision& precision, c10::DeviceType device);
   ~Autocast();
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
+  Autocast& operator=(Autocast&&) = delete;
 
  private:
   c10::DeviceType device_;

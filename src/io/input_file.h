@@ -15,8 +15,7 @@ class InputFile {
   /// folder).
   explicit InputFile(const std::string& path);
   ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
+  InputFile& operator=(InputFile&&) = delete;
   uint64_t bytes() const { return bytes_; }
   int descriptor() const { return descriptor_; }
   /// Reads up to `count` bytes; fewer at the end of the file, -1 with errno when the device fails.

@@ -10,8 +10,7 @@ class MappedFile {
   /// Maps a file. `bytes` > 0. The descriptor is not kept. Throws: IoError, MemoryError.
   MappedFile(std::string path, int descriptor, std::size_t bytes);
   ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
+  MappedFile& operator=(MappedFile&&) = delete;
   const unsigned char* data() const;
   std::size_t size() const;
 
@@ -25,8 +24,7 @@ class MappedFile {
     /// they stay in the system's cache.
     explicit Reading(const MappedFile& file, std::size_t bytes = 0);
     ~Reading();
-    Reading(const Reading&) = delete;
-    Reading& operator=(const Reading&) = delete;
+    Reading& operator=(Reading&&) = delete;
     /// Checks the file. Throws: DataError when a part of it was lost.
     void check() const;
 

@@ -18,8 +18,7 @@ class RowJournal {
   /// the row `first`. Throws: what AtomicFile throws.
   RowJournal(std::string path, const std::string& stamp, int64_t first = 0);
   ~RowJournal();
-  RowJournal(const RowJournal&) = delete;
-  RowJournal& operator=(const RowJournal&) = delete;
+  RowJournal& operator=(RowJournal&&) = delete;
 
   /// The first row that it does not hold.
   int64_t next() const { return next_; }

@@ -29,8 +29,7 @@ class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
   ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(SafetensorsFile&&) = delete;
   const TensorViews& tensors() const;
   /// Must live while the tensors are read, and be checked after that, since others may shorten the
   /// file.

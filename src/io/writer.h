@@ -24,8 +24,7 @@ struct OutputOptions {
 class ImageWriter {
  public:
   virtual ~ImageWriter() = default;
-  ImageWriter(const ImageWriter&) = delete;
-  ImageWriter& operator=(const ImageWriter&) = delete;
+  ImageWriter& operator=(ImageWriter&&) = delete;
   const ImageInfo& info() const { return info_; }
   /// The size of the outer axis: Z of a stack, Y of a 2D image.
   int64_t rows() const { return info_.shape[axis_ + 1]; }

@@ -13,8 +13,7 @@ class SampleDropout {
  public:
   explicit SampleDropout(uint64_t seed);
   ~SampleDropout();
-  SampleDropout(const SampleDropout&) = delete;
-  SampleDropout& operator=(const SampleDropout&) = delete;
+  SampleDropout& operator=(SampleDropout&&) = delete;
   /// Whether anything was dropped.
   bool has_dropped() const { return has_dropped_; }
 

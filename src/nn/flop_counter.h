@@ -21,8 +21,7 @@ class FlopCounter {
   using OnFlops = std::function<void(const Flops& of_operation)>;
   explicit FlopCounter(OnFlops on_flops);
   ~FlopCounter();
-  FlopCounter(const FlopCounter&) = delete;
-  FlopCounter& operator=(const FlopCounter&) = delete;
+  FlopCounter& operator=(FlopCounter&&) = delete;
 
  private:
   uint64_t handle_;

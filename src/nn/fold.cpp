@@ -29,8 +29,7 @@ class Pairing final : public Watcher {
     before_ = std::exchange(watcher, this);
   }
   ~Pairing() override { watcher = before_; }
-  Pairing(const Pairing&) = delete;
-  Pairing& operator=(const Pairing&) = delete;
+  Pairing& operator=(Pairing&&) = delete;
 
   bool has_norms() const { return !norms_.empty(); }
   void begin(const torch::nn::Module& module, const at::Tensor& input) override {

@@ -34,8 +34,7 @@ class KeepForwardState {
  public:
   explicit KeepForwardState(torch::nn::Module& module) : state_(module) {}
   ~KeepForwardState() noexcept(false);
-  KeepForwardState(const KeepForwardState&) = delete;
-  KeepForwardState& operator=(const KeepForwardState&) = delete;
+  KeepForwardState& operator=(KeepForwardState&&) = delete;
 
  private:
   ForwardState state_;

@@ -49,8 +49,7 @@ class Recording {
  public:
   explicit Recording(Frame* frame) { recording = frame; }
   ~Recording() { recording = nullptr; }
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
+  Recording& operator=(Recording&&) = delete;
 };
 
 /// Weights that autocast converts inside of this scope must not be reused after the next optimizer
@@ -60,8 +59,7 @@ struct AutocastCache {
   ~AutocastCache() {
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   }
-  AutocastCache(const AutocastCache&) = delete;
-  AutocastCache& operator=(const AutocastCache&) = delete;
+  AutocastCache& operator=(AutocastCache&&) = delete;
 };
 
 /// Used in the first run: drops the tensor, keeps its number.

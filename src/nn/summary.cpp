@@ -103,8 +103,7 @@ class Watching {
  public:
   explicit Watching(Watcher& by) : before_(watcher) { watcher = &by; }
   ~Watching() { watcher = before_; }
-  Watching(const Watching&) = delete;
-  Watching& operator=(const Watching&) = delete;
+  Watching& operator=(Watching&&) = delete;
 
  private:
   Watcher* before_;

@@ -42,8 +42,7 @@ class InstructionCounter {
       for (const int file : files) ::close(file);
     }
   }
-  InstructionCounter(const InstructionCounter&) = delete;
-  InstructionCounter& operator=(const InstructionCounter&) = delete;
+  InstructionCounter& operator=(InstructionCounter&&) = delete;
 
   /// Instructions per cycle since the last call.
   std::optional<double> read() {

@@ -31,8 +31,7 @@ class OperatorProfiler {
  public:
   explicit OperatorProfiler(const OperatorProfileOptions& options) : options_(options) {}
   ~OperatorProfiler();  // drops what was recorded
-  OperatorProfiler(const OperatorProfiler&) = delete;
-  OperatorProfiler& operator=(const OperatorProfiler&) = delete;
+  OperatorProfiler& operator=(OperatorProfiler&&) = delete;
 
   /// Sets the tracing up; the first operations afterwards are slower than usual.
   void prepare();

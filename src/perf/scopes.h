@@ -22,8 +22,7 @@ class [[nodiscard]] Scope {
     if (is_watched()) begin(std::string(name()).c_str());
   }
   ~Scope();
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
+  Scope& operator=(Scope&&) = delete;
 
  private:
   bool is_watched() const;
@@ -46,8 +45,7 @@ class Listening {
  public:
   Listening(ScopeListener& listener, bool to_operations);
   ~Listening();
-  Listening(const Listening&) = delete;
-  Listening& operator=(const Listening&) = delete;
+  Listening& operator=(Listening&&) = delete;
 
  private:
   uint64_t handle_;
@@ -59,8 +57,7 @@ class QuietLog {
  public:
   QuietLog();
   ~QuietLog();
-  QuietLog(const QuietLog&) = delete;
-  QuietLog& operator=(const QuietLog&) = delete;
+  QuietLog& operator=(QuietLog&&) = delete;
 
  private:
   int before_;

@@ -19,8 +19,7 @@ class Profile {
     int64_t before = 0;         // the number of the newest step when it begins
   };
   virtual ~Profile() = default;
-  Profile(const Profile&) = delete;
-  Profile& operator=(const Profile&) = delete;
+  Profile& operator=(Profile&&) = delete;
 
   void end_step() {
     steps_ += 1;

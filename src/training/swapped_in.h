@@ -20,8 +20,7 @@ class SwappedIn {
     }
   }
   ~SwappedIn() { swap_out(); }
-  SwappedIn(const SwappedIn&) = delete;
-  SwappedIn& operator=(const SwappedIn&) = delete;
+  SwappedIn& operator=(SwappedIn&&) = delete;
 
  private:
   void swap_out() noexcept {  // the last first: where several average, each gets back what it gave

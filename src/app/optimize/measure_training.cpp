@@ -57,8 +57,7 @@ class Quiet {
   ~Quiet() {
     if (was_info_) log::set_level(log::Level::info);
   }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
+  Quiet& operator=(Quiet&&) = delete;
 
  private:
   bool was_info_;

@@ -28,8 +28,7 @@ class Trials {
   /// Makes the folder. Throws: ConfigError, and as make_run_folder().
   Trials(cli::Run run, const TrainConfig& config);
   ~Trials();
-  Trials(const Trials&) = delete;
-  Trials& operator=(const Trials&) = delete;
+  Trials& operator=(Trials&&) = delete;
 
   /// Runs the training and times `seconds` of it. `explains`: measures operators, transforms, and
   /// what a batch of any size takes, too. Throws: ConfigError and DataError as a training;

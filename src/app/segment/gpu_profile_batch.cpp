@@ -46,8 +46,7 @@ class ScratchFolder {
       : path_(
             make_run_folder((std::filesystem::temp_directory_path() / "cytra-profile").string())) {}
   ~ScratchFolder() { remove_all_quietly(path_); }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(ScratchFolder&&) = delete;
   const std::string& path() const { return path_; }
 
  private:

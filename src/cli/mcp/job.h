@@ -35,8 +35,7 @@ class Job {
   /// Throws: IoError when it can't be started.
   explicit Job(const JobCommand& command);
   ~Job();
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
+  Job& operator=(Job&&) = delete;
 
   /// Adds what poll() has to wait for.
   void add_to(std::vector<pollfd>& files) const;

@@ -30,8 +30,7 @@ class GrammarParser {
         parser_.fail("${...}, brackets and quotes nest too deep, expected at most 64 levels");
     }
     ~NestingLevel() { --parser_.depth_; }
-    NestingLevel(const NestingLevel&) = delete;
-    NestingLevel& operator=(const NestingLevel&) = delete;
+    NestingLevel& operator=(NestingLevel&&) = delete;
     GrammarParser& parser_;
   };
 

@@ -25,8 +25,7 @@ class Lines {
   ~Lines() {
     if (count_ > kMostLines) into_.push_back(fmt::format("and {} more", count_ - kMostLines));
   }
-  Lines(const Lines&) = delete;
-  Lines& operator=(const Lines&) = delete;
+  Lines& operator=(Lines&&) = delete;
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
     if (++count_ <= kMostLines) into_.push_back(fmt::format(format, std::forward<Args>(args)...));

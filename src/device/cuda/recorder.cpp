@@ -24,8 +24,7 @@ class NoWaiting {
     c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_ERROR);
   }
   ~NoWaiting() { c10::cuda::warning_state().set_sync_debug_mode(before_); }
-  NoWaiting(const NoWaiting&) = delete;
-  NoWaiting& operator=(const NoWaiting&) = delete;
+  NoWaiting& operator=(NoWaiting&&) = delete;
 
  private:
   c10::cuda::SyncDebugMode before_;

@@ -227,8 +227,7 @@ class WaitForAll {
       }
     }
   }
-  WaitForAll(const WaitForAll&) = delete;
-  WaitForAll& operator=(const WaitForAll&) = delete;
+  WaitForAll& operator=(WaitForAll&&) = delete;
 
  private:
   std::vector<ov::InferRequest>& requests_;

@@ -129,8 +129,7 @@ class ModelInput::Reader {
   ~Reader() {
     if (next_.valid()) next_.wait();
   }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  Reader& operator=(Reader&&) = delete;
 
   int64_t count() const { return count_; }
   int64_t bytes() const { return loading_bytes(image_.reader->info()); }

@@ -28,8 +28,7 @@ class WindowedModel {
   /// Throws: ConfigError for a form that the decoder does not have, or for which the models have
   /// to be run otherwise.
   WindowedModel(const WindowedModel& other, const std::string& form, double threshold);
-  WindowedModel(const WindowedModel&) = delete;
-  WindowedModel& operator=(const WindowedModel&) = delete;
+  WindowedModel& operator=(WindowedModel&&) = delete;
 
   /// Checks an image. Throws: DataError where the model can't take it.
   void check(const ModelInput& input) const;

@@ -23,8 +23,7 @@ class RowUpload {
  public:
   explicit RowUpload(c10::Device device);
   ~RowUpload();
-  RowUpload(const RowUpload&) = delete;
-  RowUpload& operator=(const RowUpload&) = delete;
+  RowUpload& operator=(RowUpload&&) = delete;
   /// Starts a copy; earlier rows must have been taken. Shape: (C,n,...), on the host.
   void start(const Tensor& rows);
   bool is_under_way() const { return rows_.defined(); }
@@ -63,8 +62,7 @@ class RowDownload {
   using Take = std::function<void(int64_t first, const std::vector<Tensor>& values, int64_t bad)>;
   explicit RowDownload(Take take);
   ~RowDownload();
-  RowDownload(const RowDownload&) = delete;
-  RowDownload& operator=(const RowDownload&) = delete;
+  RowDownload& operator=(RowDownload&&) = delete;
   /// Starts a copy. Passes on the copies that are complete, and waits for the oldest where more
   /// than two are under way. `bad`: (1) int64 on the device, which earlier work may not have
   /// filled yet.

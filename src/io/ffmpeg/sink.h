@@ -52,8 +52,7 @@ class FFmpegSink final : public VideoSink {
  public:
   FFmpegSink(const std::string& path, const VideoSource& like, const VideoSinkOptions& options);
   ~FFmpegSink() override;
-  FFmpegSink(const FFmpegSink&) = delete;
-  FFmpegSink& operator=(const FFmpegSink&) = delete;
+  FFmpegSink& operator=(FFmpegSink&&) = delete;
   void write(const VideoFrame& frame) override;
   void finish(const SoundPackets& sound) override;
   std::vector<std::string> notes() const override { return notes_; }

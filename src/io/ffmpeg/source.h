@@ -14,8 +14,7 @@ class FFmpegSource final : public VideoSource {
  public:
   FFmpegSource(std::string path, std::function<bool()> stop);
   ~FFmpegSource() override;
-  FFmpegSource(const FFmpegSource&) = delete;
-  FFmpegSource& operator=(const FFmpegSource&) = delete;
+  FFmpegSource& operator=(FFmpegSource&&) = delete;
   bool read(VideoFrame& frame) override;
   std::string problem() const override;
   /// Decodes the next frame, and throws it and its sound away. Returns false at the end.

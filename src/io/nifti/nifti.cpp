@@ -40,8 +40,7 @@ class GzipFile {
     gzbuffer(file_, 1U << 17);
   }
   ~GzipFile() { gzclose_r(file_); }
-  GzipFile(const GzipFile&) = delete;
-  GzipFile& operator=(const GzipFile&) = delete;
+  GzipFile& operator=(GzipFile&&) = delete;
 
   /// Reads up to `count` bytes; fewer at the end of the file.
   std::size_t read(unsigned char* into, std::size_t count) {

@@ -36,8 +36,7 @@ class Inflater {
     if (inflateInit2(&stream_, MAX_WBITS + 32) != Z_OK) throw std::bad_alloc();
   }
   ~Inflater() { inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
+  Inflater& operator=(Inflater&&) = delete;
 
   /// Reads bytes; fewer at the end.
   std::size_t read(unsigned char* into, std::size_t count) {

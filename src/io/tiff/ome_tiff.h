@@ -15,8 +15,7 @@ class OmeTiffWriter {
   /// throws.
   OmeTiffWriter(const std::string& path, const ImageInfo& info, const WriteOptions& options = {});
   ~OmeTiffWriter();  // without finish() nothing is left
-  OmeTiffWriter(const OmeTiffWriter&) = delete;
-  OmeTiffWriter& operator=(const OmeTiffWriter&) = delete;
+  OmeTiffWriter& operator=(OmeTiffWriter&&) = delete;
 
   /// The size (Y, X) of a tile, or of a strip: its rows and the image's width.
   std::array<int64_t, 2> block() const;

@@ -92,8 +92,7 @@ class ExportedProgram {
   /// can't be opened.
   explicit ExportedProgram(const std::string& path);
   ~ExportedProgram();
-  ExportedProgram(const ExportedProgram&) = delete;
-  ExportedProgram& operator=(const ExportedProgram&) = delete;
+  ExportedProgram& operator=(ExportedProgram&&) = delete;
   const ExportedGraph& graph() const;
   /// Parameters, buffers and constants by their names, row-major.
   const TensorViews& tensors() const;

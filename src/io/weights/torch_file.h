@@ -28,8 +28,7 @@ class TorchFile {
   /// empty of tensors, and reading() is the caller's.
   TorchFile(const std::string& path, std::string_view bytes);
   ~TorchFile();
-  TorchFile(const TorchFile&) = delete;
-  TorchFile& operator=(const TorchFile&) = delete;
+  TorchFile& operator=(TorchFile&&) = delete;
   const TensorViews& tensors() const;
   /// Must live while the tensors are read, and be checked after that, since others may shorten the
   /// file.

@@ -13,8 +13,7 @@ class UnpackedArchive {
   /// IoError.
   explicit UnpackedArchive(const std::string& path);
   ~UnpackedArchive();
-  UnpackedArchive(const UnpackedArchive&) = delete;
-  UnpackedArchive& operator=(const UnpackedArchive&) = delete;
+  UnpackedArchive& operator=(UnpackedArchive&&) = delete;
   /// The folder; where all files are in one folder of the archive, that.
   const std::string& folder() const { return inner_; }
 

@@ -20,8 +20,7 @@ class ZarrFolder {
   /// not writable).
   explicit ZarrFolder(std::string path);
   ~ZarrFolder();
-  ZarrFolder(const ZarrFolder&) = delete;
-  ZarrFolder& operator=(const ZarrFolder&) = delete;
+  ZarrFolder& operator=(ZarrFolder&&) = delete;
   const std::string& path() const { return path_; }
   const std::string& temporary() const { return temporary_; }
   /// Writes a new file, making the folders above it. Throws: what AtomicFile throws.

@@ -44,8 +44,7 @@ class ZarrWriter {
   /// can't be written), DataError (the image that labels belong to is none, or has another size).
   ZarrWriter(const std::string& path, const ImageInfo& info, const ZarrOptions& options = {});
   ~ZarrWriter();
-  ZarrWriter(const ZarrWriter&) = delete;
-  ZarrWriter& operator=(const ZarrWriter&) = delete;
+  ZarrWriter& operator=(ZarrWriter&&) = delete;
   /// Writes all channels of a region. Throws: DataError (not within the image), IoError;
   /// std::logic_error for another type or size, or a voxel that is written twice.
   void write(const Region& region, const Image& pixels, int64_t timepoint = 0);

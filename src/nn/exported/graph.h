@@ -39,8 +39,7 @@ class ExportedSteps {
   /// Throws: DataError for what is not supported, naming it, and for an input that nothing reads.
   using FindTensor = std::function<at::Tensor(const std::string& name)>;
   ExportedSteps(const io::ExportedGraph& graph, torch::nn::Module& root, const FindTensor& tensor);
-  ExportedSteps(const ExportedSteps&) = delete;
-  ExportedSteps& operator=(const ExportedSteps&) = delete;
+  ExportedSteps& operator=(ExportedSteps&&) = delete;
   /// The results for forward()'s inputs. With `recomputes`, the backward pass computes the
   /// activations within segments of the graph again (nn/recompute.h): runs of steps that leave one
   /// tensor. Throws: DataError where an operator does not take its inputs.

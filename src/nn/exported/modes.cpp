@@ -20,8 +20,7 @@ class AutocastOff {
     for (std::size_t i = 0; i < kDevices.size(); ++i)
       if (was_on_[i]) at::autocast::set_autocast_enabled(kDevices[i], true);
   }
-  AutocastOff(const AutocastOff&) = delete;
-  AutocastOff& operator=(const AutocastOff&) = delete;
+  AutocastOff& operator=(AutocastOff&&) = delete;
 
  private:
   static constexpr std::array<at::DeviceType, 2> kDevices{at::kCPU, at::kCUDA};

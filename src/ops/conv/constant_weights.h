@@ -19,8 +19,7 @@ class ConstantWeights {
    public:
     explicit Scope(ConstantWeights& weights);
     ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
+    Scope& operator=(Scope&&) = delete;
 
    private:
     ConstantWeights* before_;

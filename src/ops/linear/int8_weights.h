@@ -28,8 +28,7 @@ class Int8Weights {
    public:
     explicit Scope(Int8Weights& weights);
     ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
+    Scope& operator=(Scope&&) = delete;
 
    private:
     Int8Weights* before_;

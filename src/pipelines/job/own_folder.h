@@ -18,8 +18,7 @@ struct FolderOfResults {
     log::set_file("");
     remove_all_quietly(made);
   }
-  FolderOfResults(const FolderOfResults&) = delete;
-  FolderOfResults& operator=(const FolderOfResults&) = delete;
+  FolderOfResults& operator=(FolderOfResults&&) = delete;
   const Tally& tally;
   std::string made;  // "": the folder was there
 };

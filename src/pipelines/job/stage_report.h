@@ -87,8 +87,7 @@ class StageWork {
  public:
   explicit StageWork(StageReport::Stage& stage, int64_t items = 1);
   ~StageWork();
-  StageWork(const StageWork&) = delete;
-  StageWork& operator=(const StageWork&) = delete;
+  StageWork& operator=(StageWork&&) = delete;
 
  private:
   StageReport::Stage& stage_;
@@ -103,8 +102,7 @@ class [[nodiscard]] StagePause {
   explicit StagePause(StageReport::Stage& stage)
       : stage_(stage), begin_(std::chrono::steady_clock::now()) {}
   ~StagePause();
-  StagePause(const StagePause&) = delete;
-  StagePause& operator=(const StagePause&) = delete;
+  StagePause& operator=(StagePause&&) = delete;
 
  private:
   StageReport::Stage& stage_;

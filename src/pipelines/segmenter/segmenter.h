@@ -20,8 +20,7 @@ class PromptedSegmenter {
   /// `side`: S, the square's pixels.
   PromptedSegmenter(int64_t side, nn::PixelScale pixels);
   virtual ~PromptedSegmenter() = default;
-  PromptedSegmenter(const PromptedSegmenter&) = delete;
-  PromptedSegmenter& operator=(const PromptedSegmenter&) = delete;
+  PromptedSegmenter& operator=(PromptedSegmenter&&) = delete;
 
   int64_t side() const { return side_; }
   /// image: (C,H,W) of any size and number type -> its `image`, (3,S,S) float32 on the CPU, and its

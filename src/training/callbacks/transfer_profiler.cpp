@@ -26,8 +26,7 @@ class LayerNames final : public nn::Watcher {
     for (const auto& module : model.named_modules()) names_[module.value().get()] = module.key();
   }
   ~LayerNames() override { nn::watcher = before_; }
-  LayerNames(const LayerNames&) = delete;
-  LayerNames& operator=(const LayerNames&) = delete;
+  LayerNames& operator=(LayerNames&&) = delete;
 
   void begin(const torch::nn::Module& module, const at::Tensor& /*input*/) override {
     open_.push_back(&module);

@@ -44,8 +44,7 @@ class SyncedBatchNorms {
  public:
   SyncedBatchNorms(Processes* processes, nn::Model& model);
   ~SyncedBatchNorms();
-  SyncedBatchNorms(const SyncedBatchNorms&) = delete;
-  SyncedBatchNorms& operator=(const SyncedBatchNorms&) = delete;
+  SyncedBatchNorms& operator=(SyncedBatchNorms&&) = delete;
 
  private:
   friend bool has_batch_norms(Processes& processes, nn::Model& model);

@@ -49,8 +49,7 @@ class Processes {
   /// SIGPIPE if nobody handles it. Throws: IoError when the store's port is taken.
   Processes(ProcessPlace place, double timeout_s, Hooks hooks = {});
   ~Processes();
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
+  Processes& operator=(Processes&&) = delete;
 
   const ProcessPlace& place() const { return place_; }  // the port: where the store is
   bool is_alone() const { return place_.size == 1; }

@@ -19,8 +19,7 @@ class ShownBatch {
     context_.batch = batch;
   }
   ~ShownBatch() { context_.batch = nullptr; }
-  ShownBatch(const ShownBatch&) = delete;
-  ShownBatch& operator=(const ShownBatch&) = delete;
+  ShownBatch& operator=(ShownBatch&&) = delete;
 
  private:
   Context& context_;

@@ -99,8 +99,7 @@ class RequestBudget {
    public:
     explicit Share(std::shared_ptr<State> state) : state_(std::move(state)) {}
     ~Share() { resize(0, 0); }
-    Share(const Share&) = delete;
-    Share& operator=(const Share&) = delete;
+    Share& operator=(Share&&) = delete;
     /// Takes further bytes. False: they are too many.
     [[nodiscard]] bool grow(int64_t bytes) { return resize(requests_, bytes_ + bytes); }
     /// Stands for an answer of so many bytes from now on, in place of the request. False: they

@@ -23,8 +23,7 @@ class RequestFolders {
    public:
     Folder(RequestFolders& folders, int64_t number, std::string path);
     ~Folder();
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
+    Folder& operator=(Folder&&) = delete;
     const std::string& path() const { return path_; }
 
    private:
