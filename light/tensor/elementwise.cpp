@@ -39,44 +39,32 @@ Tensor value_of(const Scalar& value, ScalarType type) {
   return full({}, value, type);
 }
 
-/// f of each pair, in `type`, as `result`.
+/// f of each pair, computed in `type`: of this type, or truth values where f gives these.
 Tensor pairs(const Tensor& a, const Tensor& b, ScalarType type, const auto& f) {
   const std::vector<int64_t> shape = common_shape(a.sizes(), b.sizes());
   const ScalarType in = computed(type);
-  const Tensor x = a.to(in).expand(shape), y = b.to(in).expand(shape), made = empty(shape, in);
-  with_type(in, [&](auto as) {
+  const Tensor x = a.to(in).expand(shape), y = b.to(in).expand(shape);
+  return with_type(in, [&](auto as) {
     using T = decltype(as);
-    map<T, T>(made, x, y, [&](T p, T q) { return static_cast<T>(f(p, q)); });
+    constexpr bool kTests = std::is_same_v<decltype(f(as, as)), bool>;
+    using Result = std::conditional_t<kTests, bool, T>;
+    const Tensor made = empty(shape, kTests ? kBool : in);
+    map<Result, T>(made, x, y, [&](T p, T q) { return static_cast<Result>(f(p, q)); });
+    return kTests ? made : made.to(type);
   });
-  return made.to(type);
 }
-Tensor compared(const Tensor& a, const Tensor& b, ScalarType type, const auto& f) {
-  const std::vector<int64_t> shape = common_shape(a.sizes(), b.sizes());
-  const ScalarType in = computed(type);
-  const Tensor x = a.to(in).expand(shape), y = b.to(in).expand(shape), made = empty(shape, kBool);
-  with_type(in, [&](auto as) {
-    using T = decltype(as);
-    map<bool, T>(made, x, y, f);
-  });
-  return made;
-}
-/// f of each element, in its type.
+/// f of each element, likewise.
 Tensor each(const Tensor& a, ScalarType type, const auto& f) {
   const ScalarType in = computed(type);
-  const Tensor x = a.to(in), made = empty(a.sizes(), in);
-  with_type(in, [&](auto as) {
+  const Tensor x = a.to(in);
+  return with_type(in, [&](auto as) {
     using T = decltype(as);
-    map<T, T>(made, x, [&](T p) { return static_cast<T>(f(p)); });
+    constexpr bool kTests = std::is_same_v<decltype(f(as)), bool>;
+    using Result = std::conditional_t<kTests, bool, T>;
+    const Tensor made = empty(a.sizes(), kTests ? kBool : in);
+    map<Result, T>(made, x, [&](T p) { return static_cast<Result>(f(p)); });
+    return kTests ? made : made.to(type);
   });
-  return made.to(type);
-}
-Tensor tested(const Tensor& a, const auto& f) {
-  const Tensor x = a.to(computed(a.scalar_type())), made = empty(a.sizes(), kBool);
-  with_type(x.scalar_type(), [&](auto as) {
-    using T = decltype(as);
-    map<bool, T>(made, x, f);
-  });
-  return made;
 }
 
 struct Fmod {
@@ -142,7 +130,7 @@ ScalarType common_type(const Tensor& a, const Scalar& b) {
   return b.type == kDouble ? kFloat : b.type;
 }
 
-#define CYTRA_ARITHMETIC(name, F)                                \
+#define CYTRA_OF_PAIRS(name, F)                                  \
   Tensor Tensor::name(const Tensor& b) const {                   \
     return pairs(*this, b, common_type(*this, b), F());          \
   }                                                              \
@@ -150,13 +138,21 @@ ScalarType common_type(const Tensor& a, const Scalar& b) {
     const ScalarType type = common_type(*this, b);               \
     return pairs(*this, value_of(b, computed(type)), type, F()); \
   }
-CYTRA_ARITHMETIC(add, std::plus<>)
-CYTRA_ARITHMETIC(sub, std::minus<>)
-CYTRA_ARITHMETIC(mul, std::multiplies<>)
-CYTRA_ARITHMETIC(fmod, Fmod)
-CYTRA_ARITHMETIC(remainder, Remainder)
-CYTRA_ARITHMETIC(clamp_min, Larger)
-CYTRA_ARITHMETIC(clamp_max, Smaller)
+CYTRA_OF_PAIRS(add, std::plus<>)
+CYTRA_OF_PAIRS(sub, std::minus<>)
+CYTRA_OF_PAIRS(mul, std::multiplies<>)
+CYTRA_OF_PAIRS(fmod, Fmod)
+CYTRA_OF_PAIRS(remainder, Remainder)
+CYTRA_OF_PAIRS(clamp_min, Larger)
+CYTRA_OF_PAIRS(clamp_max, Smaller)
+CYTRA_OF_PAIRS(eq, std::equal_to<>)
+CYTRA_OF_PAIRS(ne, std::not_equal_to<>)
+CYTRA_OF_PAIRS(lt, std::less<>)
+CYTRA_OF_PAIRS(le, std::less_equal<>)
+CYTRA_OF_PAIRS(gt, std::greater<>)
+CYTRA_OF_PAIRS(ge, std::greater_equal<>)
+CYTRA_OF_PAIRS(logical_and, std::logical_and<>)
+CYTRA_OF_PAIRS(logical_or, std::logical_or<>)
 Tensor Tensor::div(const Tensor& b) const {
   return pairs(*this, b, real(common_type(*this, b)), std::divides<>());
 }
@@ -164,22 +160,6 @@ Tensor Tensor::div(const Scalar& b) const {
   const ScalarType type = real(common_type(*this, b));
   return pairs(*this, value_of(b, computed(type)), type, std::divides<>());
 }
-#define CYTRA_COMPARISON(name, F)                                   \
-  Tensor Tensor::name(const Tensor& b) const {                      \
-    return compared(*this, b, common_type(*this, b), F());          \
-  }                                                                 \
-  Tensor Tensor::name(const Scalar& b) const {                      \
-    const ScalarType type = common_type(*this, b);                  \
-    return compared(*this, value_of(b, computed(type)), type, F()); \
-  }
-CYTRA_COMPARISON(eq, std::equal_to<>)
-CYTRA_COMPARISON(ne, std::not_equal_to<>)
-CYTRA_COMPARISON(lt, std::less<>)
-CYTRA_COMPARISON(le, std::less_equal<>)
-CYTRA_COMPARISON(gt, std::greater<>)
-CYTRA_COMPARISON(ge, std::greater_equal<>)
-CYTRA_COMPARISON(logical_and, std::logical_and<>)
-CYTRA_COMPARISON(logical_or, std::logical_or<>)
 
 Tensor operator-(const Scalar& a, const Tensor& b) {
   const ScalarType type = common_type(b, a);
@@ -234,10 +214,10 @@ CYTRA_ROUNDED(round, std::nearbyint)
 CYTRA_ROUNDED(floor, std::floor)
 CYTRA_ROUNDED(trunc, std::trunc)
 Tensor Tensor::isfinite() const {
-  return tested(*this, [](auto x) { return std::isfinite(static_cast<double>(x)); });
+  return each(*this, scalar_type(), [](auto x) { return std::isfinite(static_cast<double>(x)); });
 }
 Tensor Tensor::logical_not() const {
-  return tested(*this, [](auto x) { return x == decltype(x)(0); });
+  return each(*this, scalar_type(), [](auto x) { return x == decltype(x)(0); });
 }
 Tensor Tensor::logit(std::optional<double> eps) const {
   const Tensor within = eps ? clamp(*eps, 1 - *eps) : *this;
