@@ -150,9 +150,7 @@ Components& components_of(const std::string& kind) {
 }
 
 std::vector<std::string> Components::names() const {
-  std::vector<std::string> result;
-  for (const auto& [name, type] : types) result.push_back(name);
-  return result;
+  return keys_of(types);
 }
 
 std::string Components::name_of(const Node& node) const {

@@ -5,6 +5,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "base/strings.h"
+
 namespace cytra::device {
 namespace {
 
@@ -30,11 +32,7 @@ const std::map<std::string, Precision>& table() {
 }  // namespace
 
 const std::vector<std::string>& precision_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const auto& [name, precision] : table()) all.push_back(name);
-    return all;
-  }();
+  static const std::vector<std::string> names = keys_of(table());
   return names;
 }
 

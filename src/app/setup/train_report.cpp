@@ -84,8 +84,7 @@ std::string write_held_out(const Node& data,
                            const std::vector<data::Sample>& samples,
                            const std::string& folder) {
   if (samples.empty() || has_table(data)) return "";
-  std::vector<std::string> columns;
-  for (const auto& [key, source] : samples[0].sources) columns.push_back(key);
+  std::vector<std::string> columns = keys_of(samples[0].sources);
   for (const auto& [key, text] : samples[0].columns) columns.push_back(key);  // the class
   std::vector<std::vector<std::string>> rows;
   for (const data::Sample& sample : samples) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/text/cast.h"
 
 namespace cytra::config {
@@ -346,9 +347,7 @@ bool is_function(std::string_view name) {
 }
 
 std::vector<std::string> function_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : functions()) names.push_back(entry.first);
-  return names;
+  return keys_of(functions());
 }
 
 OverrideValue call_function(FunctionCall call) {

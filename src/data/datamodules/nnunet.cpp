@@ -312,12 +312,10 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       for (const Json& name : list_of(fold, is_valid ? "val" : "train", where)) {
         const auto found = all.find(text_of(name, where));
         if (found == all.end()) {
-          std::vector<std::string> names;
-          for (const auto& [known, unused] : all) names.push_back(known);
           throw DataError("{}: there is no case '{}'.{}",
                           where,
                           text_of(name, where),
-                          suggestion(text_of(name, where), names));
+                          suggestion(text_of(name, where), keys_of(all)));
         }
         cases.insert(*found);
       }

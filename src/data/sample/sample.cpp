@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/strings.h"
 #include "data/sample/image_tensor.h"
 #include "data/sample/pad_crop.h"
 #include "data/sample/voxel_frame.h"
@@ -113,9 +114,8 @@ void Sample::crop(const std::string& key,
 void throw_missing(const std::map<std::string, at::Tensor>& tensors,
                    const std::string& key,
                    const std::string& id) {
-  std::vector<std::string> keys;
-  for (const auto& [name, tensor] : tensors) keys.push_back(name);
-  throw DataError(id + ": no image under the key '" + key + "'." + suggestion(key, keys));
+  throw DataError(id + ": no image under the key '" + key + "'." +
+                  suggestion(key, keys_of(tensors)));
 }
 
 }  // namespace cytra::data

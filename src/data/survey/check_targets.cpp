@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/strings.h"
+
 namespace cytra::data {
 namespace {
 
@@ -125,8 +127,7 @@ class TargetCheck {
       for (const auto& [colour, count] : facts.colours) colours[colour] += count;
     }
     if (colours.size() < 2 || colours.size() > kMostColours) return false;
-    std::vector<std::string> names;
-    for (const auto& [colour, count] : colours) names.push_back(colour);
+    const std::vector<std::string> names = keys_of(colours);
     if (std::ranges::all_of(names, [](const std::string& name) {
           return name.substr(1, 2) == name.substr(3, 2) && name.substr(3, 2) == name.substr(5, 2);
         }))

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/foreign_call.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "base/warn_once.h"
 #include "device/backend.h"
 #include "device/error.h"
@@ -287,11 +288,7 @@ std::vector<std::string> candidates(const EngineModel& model, const EngineOption
 }  // namespace
 
 const std::vector<std::string>& engine_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const auto& [name, entry] : engine_entries()) all.push_back(name);
-    return all;
-  }();
+  static const std::vector<std::string> names = keys_of(engine_entries());
   return names;
 }
 

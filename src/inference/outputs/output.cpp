@@ -35,8 +35,7 @@ std::unique_ptr<ResultOutput> make_result_output(const std::string& name,
                                                  const OutputPlace& place) {
   const auto found = known_outputs().find(name);
   if (found != known_outputs().end()) return found->second.make(place);
-  std::vector<std::string> names;
-  for (const auto& [known, output] : known_outputs()) names.push_back(known);
+  const std::vector<std::string> names = keys_of(known_outputs());
   throw ConfigError("{}: not a kind of output, expected one of {}.{}",
                     name,
                     join(names, ", "),

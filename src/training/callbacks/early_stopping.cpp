@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "training/callback.h"
 #include "training/trainer_options.h"
@@ -47,12 +48,10 @@ class EarlyStopping final : public Callback {
     const auto metric = metrics.find(options_.monitor);
     if (metric == metrics.end()) {
       if (!options_.strict) return;
-      std::vector<std::string> names;
-      for (const auto& [name, value] : metrics) names.push_back(name);
       throw ConfigError("callbacks.{}.monitor: no metric '{}'.{}",
                         name,
                         options_.monitor,
-                        suggestion(options_.monitor, names));
+                        suggestion(options_.monitor, keys_of(metrics)));
     }
     const std::string reason = reason_to_stop(metric->second);
     if (reason.empty()) return;

@@ -301,12 +301,10 @@ class ModelCheckpoint final : public Callback {
     const TrainState& state = context.state;
     const auto metric = state.metrics.find(*options_.monitor);
     if (metric == state.metrics.end()) {
-      std::vector<std::string> names;
-      for (const auto& [metric_name, value] : state.metrics) names.push_back(metric_name);
       throw ConfigError("callbacks.{}.monitor: no metric '{}'.{}",
                         name,
                         *options_.monitor,
-                        suggestion(*options_.monitor, names));
+                        suggestion(*options_.monitor, keys_of(state.metrics)));
     }
     const double score = metric->second;
     if (!std::isfinite(score)) return;

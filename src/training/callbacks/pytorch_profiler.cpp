@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "device/backend.h"
 #include "nn/model.h"
@@ -113,8 +114,7 @@ class PyTorchProfiler final : public ProfilingCallback {
             "with_stack: torch records the stacks of Python and TorchScript, of which there are "
             "none here; expected false (the trace has phases and operations; "
             "trainer.profiler=transfers names layers and functions)");
-      std::vector<std::string> keys;
-      for (const auto& [key, value] : perf::operator_sort_keys()) keys.push_back(key);
+      const std::vector<std::string> keys = keys_of(perf::operator_sort_keys());
       if (sort_by_key && std::ranges::find(keys, *sort_by_key) == keys.end())
         throw ConfigError("sort_by_key: no '{}'.{}", *sort_by_key, suggestion(*sort_by_key, keys));
       for (const std::string& activity : activities) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "training/scheduler.h"
 
@@ -50,11 +51,9 @@ class ReduceLROnPlateau final : public Scheduler {
   void on_metrics(const std::map<std::string, double>& metrics) override {
     const auto metric = metrics.find(options_.monitor);
     if (metric == metrics.end()) {
-      std::vector<std::string> names;
-      for (const auto& [name, value] : metrics) names.push_back(name);
       throw ConfigError("scheduler.monitor: no metric '{}'.{}",
                         options_.monitor,
-                        suggestion(options_.monitor, names));
+                        suggestion(options_.monitor, keys_of(metrics)));
     }
     if (is_better(metric->second)) {
       best_ = metric->second;

@@ -12,6 +12,7 @@
 #include "app/serve/models/image_request.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/strings.h"
 #include "inference/outputs/result.h"
 
 namespace cytra::app {
@@ -166,8 +167,7 @@ bool Uncertainty::attempt(const std::string& name) {
 void Uncertainty::run() {
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
-    std::vector<std::string> names;
-    for (const auto& [name, unused] : scores_) names.push_back(name);
+    const std::vector<std::string> names = keys_of(scores_);
     lock.unlock();
     bool is_busy = false;
     for (const std::string& name : names) is_busy |= attempt(name);

@@ -71,8 +71,7 @@ const Repository::KnownModel& Repository::known(const std::string& name) const {
   if (name.empty() && models_.size() == 1) return models_.begin()->second;
   const auto found = models_.find(name);
   if (found != models_.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [own, unused] : models_) names.push_back(own);
+  const std::vector<std::string> names = keys_of(models_);
   throw HttpError(
       404,
       name.empty() ? fmt::format("there are several models, expected /predict/{{model}} with "

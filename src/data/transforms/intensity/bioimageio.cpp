@@ -338,12 +338,10 @@ BioimageioOperation operation_of(const config::Node& node) {
     return found->second(kwargs == nullptr || kwargs->is_null() ? config::Node::make_map()
                                                                 : *kwargs);
   }
-  std::vector<std::string> names;
-  for (const auto& entry : known) names.push_back(entry.first);
   throw ConfigError("{}: the operation '{}' is not one of ours.{}",
                     node.where(),
                     printable(id),
-                    suggestion(id, names));
+                    suggestion(id, keys_of(known)));
 }
 
 struct BioimageioProcessingd : KeyOptions {
