@@ -20,7 +20,7 @@ std::string group_of(const std::string& root, const std::string& controller) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::vector<std::string> names = split(line.substr(first + 1, second - first - 1), ',');
-    if (std::ranges::find(names, controller) == names.end()) continue;
+    if (!contains(names, controller)) continue;
     const std::string path = line.substr(second + 1);
     return path == "/" || path[0] != '/' ? "" : path;
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,10 @@ std::vector<std::string> keys_of(const auto& map) {
   std::vector<std::string> keys;
   for (const auto& entry : map) keys.push_back(entry.first);
   return keys;
+}
+/// Whether a list has a value.
+bool contains(const auto& list, const auto& value) {
+  return std::ranges::find(list, value) != std::ranges::end(list);
 }
 std::string trim(std::string_view text);
 /// Makes letters of ASCII small, whatever the locale; others stay.

@@ -1,7 +1,5 @@
 #include "cli/inspect.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -129,7 +127,7 @@ std::string info_text(const config::Composer& composer,
                       const config::Composition& composition,
                       const std::string& what) {
   const std::vector<std::string> known{"defaults", "groups", "config", "searchpath", "all"};
-  if (std::ranges::find(known, what) == known.end()) {
+  if (!contains(known, what)) {
     throw ConfigError(
         "--info {}: expected one of {}.{}", what, join(known, ", "), suggestion(what, known));
   }
@@ -155,7 +153,7 @@ std::string explain_text(const config::Composer& composer,
   config::set_output_dir(composition.root);
   std::vector<std::string> keys;
   for (const config::Change& change : changes) {
-    if (std::ranges::find(keys, change.key) == keys.end()) keys.push_back(change.key);
+    if (!contains(keys, change.key)) keys.push_back(change.key);
   }
   std::string text;
   for (const std::string& one : keys) {

@@ -40,7 +40,7 @@ std::string all_mistakes(const std::string& first,
         std::ranges::find_if(overrides, [&](const std::string& word) { return names(text, word); });
     for (std::string& line : split(text, '\n')) {
       const auto follows = [&](const std::string& key) { return follows_from(line, key); };
-      if (std::ranges::find(lines, line) == lines.end() && std::ranges::none_of(left_out, follows))
+      if (!contains(lines, line) && std::ranges::none_of(left_out, follows))
         lines.push_back(std::move(line));
     }
     if (wrong == overrides.end()) break;

@@ -23,7 +23,7 @@ bool is_own(const std::string& key) {
 }
 
 bool is_among(const std::string& word, const std::vector<std::string>& words) {
-  return std::ranges::find(words, word) != words.end();
+  return contains(words, word);
 }
 
 std::string shortened(const std::string& text) {

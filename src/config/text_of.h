@@ -1,6 +1,5 @@
 #pragma once
 // Writes options as text, for stamps of files that depend on them.
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -8,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/strings.h"
 #include "config/node.h"
 #include "config/visit.h"
 
@@ -20,7 +20,7 @@ class OptionWriter {
   explicit OptionWriter(const std::vector<std::string_view>& left_out) : left_out_(left_out) {}
   template <class T, class... Form>
   void operator()(const char* key, T& field, const char* /*doc*/, const Form&... /*form*/) {
-    if (std::ranges::find(left_out_, key) != left_out_.end()) return;
+    if (contains(left_out_, key)) return;
     text += key;
     text += '=';
     write(field);

@@ -1,6 +1,5 @@
 #include "config/unread.h"
 
-#include <algorithm>
 #include <set>
 
 #include "base/strings.h"
@@ -97,7 +96,7 @@ void tell_unread(const Node& composed,
         setters.push_back(file.chosen);
     }
     add_setters(node, own, setters);
-    const bool is_component = std::ranges::find(components, name) != components.end();
+    const bool is_component = contains(components, name);
     Names told;
     for (const Origin& setter : setters) {
       if (!told.insert(setter.text()).second) continue;

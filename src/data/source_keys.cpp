@@ -1,12 +1,12 @@
 #include "data/source_keys.h"
 
-#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 
 namespace cytra::data {
 namespace {
@@ -17,7 +17,7 @@ bool is_same_part(const io::Selection& one, const io::Selection& other) {
 }
 
 bool has_text(const std::vector<std::string>& texts, const std::string& text) {
-  return std::ranges::find(texts, text) != texts.end();
+  return contains(texts, text);
 }
 
 }  // namespace

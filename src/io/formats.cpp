@@ -57,7 +57,7 @@ bool add_format(const char* name, void (*describe)(Format& format)) {
   for (const Format& other : all) {
     if (other.name == added.name) throw std::logic_error("two formats are named " + added.name);
     for (const std::string& ending : added.endings) {
-      if (std::ranges::find(other.endings, ending) != other.endings.end())
+      if (contains(other.endings, ending))
         throw std::logic_error("two formats have file names that end in " + ending);
     }
   }

@@ -174,7 +174,7 @@ Node nnunet_model(const Node& configuration, const std::string& path) {
   for (const auto& [key, value] : arguments.map) {
     const bool is_off =
         value.is_null() || (value.kind == config::Kind::boolean && !value.as<bool>());
-    if (is_off || std::ranges::find(known, key) != known.end()) continue;
+    if (is_off || contains(known, key)) continue;
     throw ConfigError("{}: a network with arch_kwargs.{}, which is not known here; expected {}",
                       path,
                       printable(key),

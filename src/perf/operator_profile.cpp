@@ -78,7 +78,7 @@ bool is_left_out(const std::string& name) {
                                               "aten::is_leaf",
                                               "aten::output_nr",
                                               "aten::_version"};
-  return std::ranges::find(names, name) != names.end();
+  return contains(names, name);
 }
 
 /// Parents by nesting in time in each thread. An event that is the only one in a parent of the

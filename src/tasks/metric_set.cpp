@@ -1,12 +1,11 @@
 #include "tasks/metric_set.h"
 
-#include <algorithm>
-
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "report/findings.h"
 
@@ -16,7 +15,7 @@ namespace {
 using metrics::Metric;
 
 bool is_in(const std::vector<Metric::Input>& inputs, Metric::Input input) {
-  return std::ranges::find(inputs, input) != inputs.end();
+  return contains(inputs, input);
 }
 
 /// Registered metrics of these inputs.

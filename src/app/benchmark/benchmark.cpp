@@ -267,7 +267,7 @@ perf::Roofline roofline_of(const Workload& workload, const std::vector<Variant>&
   for (const Variant& variant : variants) {
     const std::string name = variant.arithmetic();
     if (name == "tf32" && !device::backend_of(workload.device).traits.has_tf32) continue;
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    if (!contains(names, name)) names.push_back(name);
   }
   return perf::measure_roofline(workload.device, names);
 }

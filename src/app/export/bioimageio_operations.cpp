@@ -63,15 +63,14 @@ class PreprocessingWords {
  private:
   void add(const Node& transform) {
     const std::vector<std::string> keys = texts_of(transform, "keys");
-    const bool has_key = std::ranges::find(keys, x_key_) != keys.end();
+    const bool has_key = contains(keys, x_key_);
     if (data::loads_images(transform)) {
       is_loaded_ = is_loaded_ || has_key;
       return;
     }
     for (const char* made : {"name", "names"}) {
       const std::vector<std::string> names = texts_of(transform, made);
-      if (std::ranges::find(names, x_key_) != names.end())
-        refuse(transform, "it makes the image of others");
+      if (contains(names, x_key_)) refuse(transform, "it makes the image of others");
     }
     if (!has_key) return;
     Node own = transform;
@@ -221,7 +220,7 @@ PackageOutput::PackageOutput(const inference::LoadedModel& model) {
   const Node& task = model.config.at("task");
   const auto known = inference::decoder_of(task);
   const auto forms = known->forms();
-  const bool has_probability = std::ranges::find(forms, "probability") != forms.end();
+  const bool has_probability = contains(forms, "probability");
   const Node* decoder = task.find_direct("decoder");
   if (has_probability) {
     const bool are_exclusive = known->finish("probability", 0.5).kind == ops::Finish::Kind::softmax;

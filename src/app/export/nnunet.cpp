@@ -35,7 +35,7 @@ std::string dataset_name_of(const NnunetOptions& options, const std::string& out
 /// The reader that nnU-Net has for the images.
 std::string reader_of(const std::string& ending, int64_t spatial_dims) {
   const std::vector<std::string> medical{".nii.gz", ".nii", ".nrrd", ".mha", ".gipl"};
-  if (std::ranges::find(medical, ending) != medical.end()) return "SimpleITKIO";
+  if (contains(medical, ending)) return "SimpleITKIO";
   if (spatial_dims == 3) {
     if (ending == ".tif" || ending == ".tiff") return "Tiff3DIO";
     refuse_for_nnunet("nnunet.file_ending=" + ending + ", expected .tif, .tiff or one of " +
@@ -134,7 +134,7 @@ void write_nnunet(const std::string& output,
     refuse_for_nnunet(model.path + " has several outputs, expected a model of one");
   const auto decoder = inference::decoder_of(task);
   const auto forms = decoder->forms();
-  if (std::ranges::find(forms, "probability") == forms.end())
+  if (!contains(forms, "probability"))
     refuse_for_nnunet(model.path + " makes no masks or classes, which is all that nnU-Net makes");
   const bool are_classes = decoder->finish("probability", 0.5).kind == ops::Finish::Kind::softmax;
   if (!are_classes && model.out_channels > 1)

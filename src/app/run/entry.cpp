@@ -25,10 +25,9 @@ void tell_unread_values(const cli::Run& run,
                         config::Problems& problems) {
   // The task refers to these sections of a training.
   static const std::vector<std::string> components{"model", "loss", "metrics"};
-  const bool has_task = std::ranges::find(sections, "task") != sections.end();
-  std::erase_if(sections, [&](const std::string& name) {
-    return has_task && std::ranges::find(components, name) != components.end();
-  });
+  const bool has_task = contains(sections, "task");
+  std::erase_if(sections,
+                [&](const std::string& name) { return has_task && contains(components, name); });
   config::tell_unread(run.composed, run.files, sections, components, problems);
 }
 

@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "cli/infer_request.h"
 #include "config/overrides/overrides.h"
 #include "config/registry.h"
@@ -77,9 +78,7 @@ class Inference {
 
   void compose() { composition_ = request_.composer.load(request_.primary, request_.overrides); }
 
-  bool is_typed(const std::string& key) const {
-    return std::ranges::find(typed_keys_, key) != typed_keys_.end();
-  }
+  bool is_typed(const std::string& key) const { return contains(typed_keys_, key); }
 
   /// Whether the node is written in our own configs: in `name`, or in any of them.
   bool is_own_file(const Node& node, const std::string& name = "") const {

@@ -21,8 +21,7 @@ std::string override_dirname(const std::vector<Override>& overrides, const Node&
   std::vector<std::string> lines;
   for (const Override& override : overrides) {
     if (override.is_hydra()) continue;
-    if (std::ranges::find(excluded, override.key) == excluded.end())
-      lines.push_back(*override.origin.file);
+    if (!contains(excluded, override.key)) lines.push_back(*override.origin.file);
   }
   std::ranges::sort(lines);
   std::string result;

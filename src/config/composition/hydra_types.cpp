@@ -31,7 +31,7 @@ bool make_boolean(Node& node) {
   if (node.kind == Kind::string) {
     const std::string word = in_small_letters(node.string);
     const auto is_one_of = [&](std::initializer_list<const char*> words) {
-      return std::ranges::find(words, word) != words.end();
+      return contains(words, word);
     };
     int64_t number = 0;
     const bool is_number = read_python_integer(word, number);

@@ -189,7 +189,7 @@ class Expression {
     return true;
   }
   bool at_one_of(std::initializer_list<std::string_view> symbols) const {
-    return std::ranges::find(symbols, symbol_) != symbols.end();
+    return contains(symbols, symbol_);
   }
 
   [[noreturn]] void fail(std::size_t at, const std::string& what) const {

@@ -130,7 +130,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
                                            "NibabelIOWithReorient",
                                            "NaturalImage2DIO",
                                            "Tiff3DIO"};
-      if (std::ranges::find(known, name) == known.end()) {
+      if (!contains(known, name)) {
         throw DataError("{}: overwrite_image_reader_writer: there is no '{}', expected {}.{}",
                         place,
                         printable(name),

@@ -144,9 +144,7 @@ std::optional<Layout> layout_of_table(const std::string& file,
         file,
         name);
   }
-  const auto has = [&](const std::string& name) {
-    return std::ranges::find(table.columns, name) != table.columns.end();
-  };
+  const auto has = [&](const std::string& name) { return contains(table.columns, name); };
   const std::string target =
       !needs.has_target || has(needs.target_col) ? needs.target_col : std::string();
   const std::string column = is_whole ? split_column_of(table) : std::string();

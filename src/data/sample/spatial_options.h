@@ -1,12 +1,12 @@
 #pragma once
 // The common options of the spatial transforms: keys, MONAI's "one for all or one per key" and
 // "one for all or one per dimension".
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <fmt/ranges.h>
 
+#include "base/strings.h"
 #include "data/sample/per_key.h"
 
 namespace cytra::data::spatial {
@@ -66,7 +66,7 @@ inline void check_choices(const char* place,
                           const std::vector<std::string>& values,
                           const std::vector<std::string>& choices) {
   for (const std::string& value : values) {
-    if (std::ranges::find(choices, value) == choices.end())
+    if (!contains(choices, value))
       throw ConfigError("{}: '{}' is not supported.{}", place, value, suggestion(value, choices));
   }
 }

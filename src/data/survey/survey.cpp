@@ -96,7 +96,7 @@ std::shared_ptr<Transform> loader_of(const SplitTransforms& transforms,
   for (const config::Node* list : order) {
     for (config::Node node : list->list) {
       const std::vector<std::string> names = loaded_keys(node);
-      if (std::ranges::find(names, key) == names.end()) continue;
+      if (!contains(names, key)) continue;
       node.set("keys", config::Node::make_string(key));
       return make<Transform>(node);
     }

@@ -277,7 +277,7 @@ void add_findings(Survey& survey, const Trial& trial, const std::string& on_erro
     find_broken(split, survey.problems, ends_training ? survey.problems : survey.notes);
     if (!split.keys.empty()) find_misfits(survey, split, trial);
     for (const auto& [key, facts] : split.keys) {
-      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+      if (!contains(keys, key)) keys.push_back(key);
     }
   }
   const bool has_images =

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/strings.h"
 #include "data/manifest.h"
 #include "data/sample/per_key.h"
 #include "data/sample/same_grid.h"
@@ -38,8 +39,7 @@ struct SelectItemsd : KeyOptions {
     for (const std::string& key : keys) {
       if (!has(sample, key) && !allow_missing_keys) sample.at(key);  // throws
     }
-    erase_keys(sample,
-               [&](const std::string& key) { return std::ranges::find(keys, key) == keys.end(); });
+    erase_keys(sample, [&](const std::string& key) { return !contains(keys, key); });
   }
 };
 CYTRA_REGISTER(Transform, PerSample<SelectItemsd>, "SelectItemsd");

@@ -48,7 +48,7 @@ std::string configuration_of(const fs::path& folder, const Node& plans) {
   const std::vector<std::string> known = plans.at("configurations").keys();
   const std::string last =
       name.substr(name.rfind("__") == std::string::npos ? 0 : name.rfind("__") + 2);
-  if (std::ranges::find(known, last) != known.end()) return last;
+  if (contains(known, last)) return last;
   if (known.size() == 1) return known[0];
   throw ConfigError(
       "{}: a folder that does not say which configuration its network is of; expected a name such "
@@ -93,7 +93,7 @@ std::string reader_of(const Node& plans, const std::string& plans_file) {
                                          "NibabelIOWithReorient",
                                          "NaturalImage2DIO",
                                          "Tiff3DIO"};
-  if (std::ranges::find(readers, reader) != readers.end()) return reader;
+  if (contains(readers, reader)) return reader;
   throw ConfigError("{}: image_reader_writer: '{}', expected {}",
                     plans_file,
                     printable(reader),

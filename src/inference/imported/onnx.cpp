@@ -33,7 +33,7 @@ ImportedModel open_onnx(const std::string& path, const std::optional<OnnxEnds>& 
     if (facts.shape.size() > 2) {
       imported.in_channels = std::max<int64_t>(0, facts.shape[1]);
       const std::vector<int64_t> window(facts.shape.begin() + 2, facts.shape.end());
-      if (std::ranges::find(window, -1) == window.end()) imported.window = window;
+      if (!contains(window, -1)) imported.window = window;
     }
     if (!facts.config.empty())
       imported.config = config::parse_yaml(facts.config, path + " (config)");

@@ -55,7 +55,7 @@ ov::element::Type element_for(c10::ScalarType type) {
   const auto needed = type == at::kBFloat16 ? "BF16" : "FP16";
   if (type == at::kFloat) return ov::element::f32;
   const auto found = core().get_property("CPU", ov::device::capabilities);
-  if (std::ranges::find(found, needed) == found.end())
+  if (!contains(found, needed))
     throw EngineUnfit("this processor does not compute in " + name_of(type), true);
   return type == at::kBFloat16 ? ov::element::bf16 : ov::element::f16;
 }

@@ -1,6 +1,5 @@
 // Part of inference/openvino/read_model.h: ONNX files and OpenVINO's own, which OpenVINO reads
 // itself.
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
@@ -45,7 +44,7 @@ std::shared_ptr<ov::Model> read_with_files(ov::Core& core,
   namespace fs = std::filesystem;
   for (const std::string& name : files) {
     const fs::path file(name);
-    const bool leads_out = file.is_absolute() || std::ranges::find(file, "..") != file.end();
+    const bool leads_out = file.is_absolute() || contains(file, "..");
     if (!leads_out && file_exists(fs::path(path).parent_path() / file)) continue;
     throw EngineUnfit(
         fmt::format("it has weights in another file, {}, expected it {}; "

@@ -1,5 +1,4 @@
 // Part of inference/openvino/read_model.h: models out of TorchScript.
-#include <algorithm>
 #include <sstream>
 
 #include <ATen/ATen.h>
@@ -185,7 +184,7 @@ class Decoder final : public ov::frontend::pytorch::TorchDecoder {
                                                     "aten::_convolution",
                                                     "aten::matmul",
                                                     "aten::clone"};
-    if (std::ranges::find(kNever, kind_) != kNever.end()) return false;
+    if (contains(kNever, kind_)) return false;
     return in < inputs_.size() && out < outputs_.size() &&
            aliases_->mayContainAlias(inputs_[in], outputs_[out]);
   }

@@ -145,7 +145,7 @@ Members members_of(const std::vector<LoadedModel>& models,
 
 void expect_logits(const Decoder& decoder) {
   const std::vector<std::string> forms = decoder.forms();
-  if (std::ranges::find(forms, "probability") != forms.end()) return;
+  if (contains(forms, "probability")) return;
   throw ConfigError(
       "predict.temperature: it is for probabilities of classes and masks, which this model does "
       "not give; expected 1");

@@ -304,14 +304,14 @@ std::vector<std::string> class_names_of(const std::vector<std::string>& paths) {
     for (const std::string& name : file->classes) {
       if (!file->is_ordered) {
         others.insert(name);
-      } else if (std::ranges::find(ordered, name) == ordered.end()) {
+      } else if (!contains(ordered, name)) {
         ordered.push_back(name);
       }
     }
   }
   std::vector<std::string> rest;
   for (const std::string& name : others)
-    if (std::ranges::find(ordered, name) == ordered.end()) rest.push_back(name);
+    if (!contains(ordered, name)) rest.push_back(name);
   const auto is_number = [](const std::string& name) {
     return name.find_first_not_of("0123456789") == std::string::npos;
   };

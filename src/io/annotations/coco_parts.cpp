@@ -157,8 +157,7 @@ AnnotationFile CocoParts::finish() {
   for (const Category& category : all) {
     // A category that only groups others, such as Roboflow's first one, is no class.
     if (!category.is_used && supers.count(category.name) > 0) continue;
-    if (std::ranges::find(file.classes, category.name) == file.classes.end())
-      file.classes.push_back(category.name);
+    if (!contains(file.classes, category.name)) file.classes.push_back(category.name);
   }
   if (names_.empty()) file.is_ordered = false;
   return file;

@@ -91,8 +91,7 @@ UnpackedArchive::UnpackedArchive(const std::string& path) {
       for (const ZipEntry& entry : entries) {
         const std::string place = fmt::format("{}: {}", path, printable(entry.name));
         const fs::path name = entry.name;
-        if (entry.name.empty() || name.is_absolute() ||
-            std::ranges::find(name, "..") != name.end() ||
+        if (entry.name.empty() || name.is_absolute() || contains(name, "..") ||
             entry.name.find('\\') != std::string::npos ||
             entry.name.find('\0') != std::string::npos)
           throw DataError(place + ": a name that leads out of the archive's folder");

@@ -1,7 +1,6 @@
 // Source: torch.nn, and monai.networks.layers.factories for the names of options.
 #include "nn/blocks/layers.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -95,7 +94,7 @@ Options layer_options(const config::Node& node,
                       what);
   }
   std::string kind = in_small_letters(name.string);
-  if (!kind.empty() && std::ranges::find(kinds, kind) == kinds.end()) {
+  if (!kind.empty() && !contains(kinds, kind)) {
     throw ConfigError("{}: '{}' is not a known {}; expected one of {}.{}",
                       node.where(),
                       printable(name.string),

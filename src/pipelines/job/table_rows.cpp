@@ -1,10 +1,10 @@
 #include "pipelines/job/table_rows.h"
 
-#include <algorithm>
 #include <map>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "data/datamodule.h"
 #include "data/layout/layout_table.h"
 #include "io/csv.h"
@@ -18,7 +18,7 @@ using config::Node;
 /// from.
 std::vector<std::size_t> rows_of(const InputOptions& options, const InputWants& wants) {
   const io::Table table = io::read_table(options.path);
-  const bool is_there = std::ranges::find(table.columns, wants.split_column) != table.columns.end();
+  const bool is_there = contains(table.columns, wants.split_column);
   const std::string name = is_there ? wants.split_column : data::split_column_of(table, 1);
   std::string wanted = options.split.value_or(options.with_target ? "" : "all");
   if (name.empty() && options.split && wanted != "all") {

@@ -1,6 +1,5 @@
 // ImageSaver: what the model makes of some images, as pictures. Follows
 // cyto_dl.callbacks.ImageSaver, which writes each image as a TIFF of its own.
-#include <algorithm>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "config/registry.h"
 #include "data/loader/batch.h"
 #include "nn/forward_state.h"
@@ -58,7 +58,7 @@ class ImageSaver final : public Callback {
     void check() const {
       const std::vector<std::string> known{"train", "val", "test", "predict"};
       for (const std::string& stage : stages) {
-        if (std::ranges::find(known, stage) == known.end())
+        if (!contains(known, stage))
           throw ConfigError("stages: expected train, val, test or predict, got '{}'.{}",
                             stage,
                             suggestion(stage, known));
@@ -113,7 +113,7 @@ class ImageSaver final : public Callback {
  private:
   bool has(const char* stage) const {
     const auto& stages = options_.stages;
-    return std::ranges::find(stages, stage) != stages.end();
+    return contains(stages, stage);
   }
   /// Saves a picture; one that can't be written does not end the training.
   void save(Context& context,

@@ -43,7 +43,7 @@ std::string fill_in(const std::string& pattern,
     const auto metric = state.metrics.find(key);
     static const std::vector<std::string> kOthers{
         "epoch", "step", "lr", "grad_norm", "skipped_steps"};
-    if (key.find('/') == std::string::npos && std::ranges::find(kOthers, key) == kOthers.end())
+    if (key.find('/') == std::string::npos && !contains(kOthers, key))
       throw ConfigError(
           "filename: {{{}}} is no metric such as {{val/loss}}.{}", key, suggestion(key, kOthers));
     try {

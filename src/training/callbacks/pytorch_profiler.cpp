@@ -1,7 +1,6 @@
 // Part of training/profiles.h: PyTorchProfiler, torch's profiler over a few steps; a trace and a
 // table of operations. Source: lightning.pytorch.profilers.PyTorchProfiler,
 // torch.profiler.schedule.
-#include <algorithm>
 
 #include <ATen/record_function.h>
 #include <fmt/format.h>
@@ -115,7 +114,7 @@ class PyTorchProfiler final : public ProfilingCallback {
             "none here; expected false (the trace has phases and operations; "
             "trainer.profiler=transfers names layers and functions)");
       const std::vector<std::string> keys = keys_of(perf::operator_sort_keys());
-      if (sort_by_key && std::ranges::find(keys, *sort_by_key) == keys.end())
+      if (sort_by_key && !contains(keys, *sort_by_key))
         throw ConfigError("sort_by_key: no '{}'.{}", *sort_by_key, suggestion(*sort_by_key, keys));
       for (const std::string& activity : activities) {
         if (activity != "cpu" && activity != "cuda")
@@ -128,7 +127,7 @@ class PyTorchProfiler final : public ProfilingCallback {
  private:
   std::unique_ptr<Profile> begin(Context& context) override {
     const auto parameters = context.task.model().parameters();
-    const bool asks = std::ranges::find(options_.activities, "cuda") != options_.activities.end();
+    const bool asks = contains(options_.activities, "cuda");
     OperationProfileOptions profile;
     profile.schedule = options_.schedule;
     profile.recorded.cuda =

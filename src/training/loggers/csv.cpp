@@ -48,7 +48,7 @@ class CsvLogger final : public Logger {
   void log(const Metrics& metrics, int64_t epoch, int64_t step) override {
     std::vector<std::string> columns = columns_;
     for (const auto& [name, value] : metrics) {
-      if (std::ranges::find(columns, name) == columns.end()) columns.push_back(name);
+      if (!contains(columns, name)) columns.push_back(name);
     }
     if (columns.size() > columns_.size()) grow(std::move(columns));
     std::string line = fmt::format("{},{}", epoch, step);

@@ -89,7 +89,7 @@ void CheckpointWriter::work() {
       write_snapshot(paths.front(), job_->snapshot);
       for (std::size_t p = 1; p < paths.size(); ++p) link_file(paths.front(), paths[p]);
       for (const std::string& path : job_->remove) {
-        if (std::ranges::find(paths, path) == paths.end()) remove_quietly(path);
+        if (!contains(paths, path)) remove_quietly(path);
       }
     } catch (...) {
       error = std::current_exception();

@@ -308,7 +308,7 @@ void label_next(ServeState& state,
                 const std::string& strategy,
                 const std::shared_ptr<HttpExchange>& exchange) {
   const std::vector<std::string> known{"first", "random", "uncertainty"};
-  if (std::ranges::find(known, strategy) == known.end())
+  if (!contains(known, strategy))
     throw HttpError(404, printable(strategy) + ": no such strategy." + suggestion(strategy, known));
   const Datastore& store = datastore_of(state);
   if (strategy == "uncertainty") {

@@ -97,7 +97,7 @@ std::optional<double> number_in(const HttpHead& head,
 void expect_one_of(const char* name,
                    const std::string& value,
                    const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), value) == known.end())
+  if (!contains(known, value))
     throw HttpError(400, "{}={}: unknown.{}", name, printable(value, 40), suggestion(value, known));
 }
 
@@ -239,7 +239,7 @@ ImageRequest image_request_of(HttpExchange& exchange, const std::vector<Paramete
   std::vector<std::string> known;
   for (const Parameter& own : parameters) known.emplace_back(own.name);
   for (const auto& [name, value] : head.query) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    if (!contains(known, name))
       throw HttpError(400, printable(name, 40) + ": unknown parameter." + suggestion(name, known));
   }
   if (exchange.body.empty()) throw HttpError(400, "the body is empty, expected an image's file");

@@ -1,6 +1,5 @@
 #include "app/serve/tensors/tensor_request.h"
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -347,7 +346,7 @@ void predict_tensors(ServedModel& model,
   const std::vector<std::string> forms = model.forms(asked.head);
   const std::vector<OutputTensor> outputs = outputs_of(body, forms.front());
   for (const OutputTensor& output : outputs) {
-    if (std::ranges::find(forms, output.name) == forms.end())
+    if (!contains(forms, output.name))
       throw HttpError(
           400, "outputs: {}: expected one of {}", printable(output.name, 40), join(forms, ", "));
   }

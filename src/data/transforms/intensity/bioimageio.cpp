@@ -25,7 +25,7 @@ std::vector<int64_t> dims_by_name(const Axes& axes, int64_t image_dims) {
                        : image_dims - d == 3 ? "z"
                        : image_dims - d == 2 ? "y"
                                              : "x";
-    if (!axes || std::find(axes->begin(), axes->end(), name) != axes->end()) dims.push_back(d);
+    if (!axes || contains(*axes, name)) dims.push_back(d);
   }
   return dims;
 }
@@ -36,7 +36,7 @@ void expect_axis_names(const Axes& axes) {
     throw ConfigError("axes: expected one of the image's, or null for all");
   static const std::vector<std::string> known{"batch", "channel", "z", "y", "x"};
   for (const std::string& axis : axes.value_or(std::vector<std::string>())) {
-    if (std::ranges::find(known, axis) == known.end())
+    if (!contains(known, axis))
       throw ConfigError("axes: '" + axis + "', expected batch, channel, z, y, x");
   }
 }
@@ -55,7 +55,7 @@ const at::Tensor& reference_of(const std::optional<std::string>& name,
   if (!input.defined() || input.dim() != image.dim())
     throw DataError("reference_tensor: the unprocessed image is not known here");
   for (int64_t d = 0; d < image.dim(); ++d) {
-    if (image.size(d) == input.size(d) || std::ranges::find(dims, d) != dims.end()) continue;
+    if (image.size(d) == input.size(d) || contains(dims, d)) continue;
     throw DataError(
         "reference_tensor: ({}), expected ({}) along the axes that are not taken together",
         fmt::join(input.sizes(), ","),
@@ -83,7 +83,7 @@ at::Tensor quantile_over(const at::Tensor& image,
                          bool is_step) {
   std::vector<int64_t> kept, order, shape = image.sizes().vec();
   for (int64_t d = 0; d < image.dim(); ++d) {
-    if (std::ranges::find(dims, d) == dims.end())
+    if (!contains(dims, d))
       kept.push_back(d);
     else
       shape[static_cast<std::size_t>(d)] = 1;
@@ -144,7 +144,7 @@ struct ClipOperation {
   at::Tensor operator()(const at::Tensor& image) const {
     at::Tensor clipped = image;
     const auto dims = dims_by_name(axes, image.dim());
-    const bool is_step = axes && std::find(axes->begin(), axes->end(), "batch") == axes->end();
+    const bool is_step = axes && !contains(*axes, "batch");
     const auto bound = [&](double percentile) {
       return quantile_over(image, dims, percentile, is_step);
     };

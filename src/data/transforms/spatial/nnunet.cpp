@@ -137,7 +137,7 @@ class NnunetPreprocessingd final : public Transform {
     }
     void check() const {
       for (const std::string& scheme : normalization_schemes) {
-        if (std::ranges::find(kNnunetSchemes, scheme) != kNnunetSchemes.end()) continue;
+        if (contains(kNnunetSchemes, scheme)) continue;
         throw ConfigError("normalization_schemes: there is no '{}', expected {}.{}",
                           printable(scheme),
                           join(kNnunetSchemes, ", "),

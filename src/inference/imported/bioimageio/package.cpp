@@ -104,7 +104,7 @@ std::string Package::path_of(const Node& source) const {
   const auto given = source.as<std::string>();
   const fs::path path = given;
   if (given.find("://") != std::string::npos) return "";
-  if (path.is_absolute() || std::ranges::find(path, "..") != path.end())
+  if (path.is_absolute() || contains(path, ".."))
     refuse_package(source, "'" + printable(given) + "', expected a file in the package's folder");
   const fs::path whole = folder_ / path;
   return path_exists(whole) ? whole.string() : "";
@@ -305,8 +305,7 @@ void Package::add_operation(PackageTensor& tensor,
       if (numbers == nullptr || numbers->list.size() < 2) continue;
       std::string along;  // the axes that are left
       for (const PackageAxis& axis : tensor.axes) {
-        if (axis.letter != 'b' && axis.letter != 'o' &&
-            std::ranges::find(axes, name_of_axis(axis.letter)) == axes.end())
+        if (axis.letter != 'b' && axis.letter != 'o' && !contains(axes, name_of_axis(axis.letter)))
           along += axis.letter;
       }
       if (along != "c")
