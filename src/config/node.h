@@ -2,7 +2,6 @@
 // A composed configuration: plain values that know where they were written.
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>

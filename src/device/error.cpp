@@ -1,7 +1,6 @@
 #include "device/error.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string_view>

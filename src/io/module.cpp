@@ -1,6 +1,5 @@
 #include "io/module.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>

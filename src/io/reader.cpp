@@ -1,6 +1,5 @@
 #include "io/reader.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>

@@ -2,7 +2,6 @@
 // Curves in little memory, and their drawing as SVG.
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

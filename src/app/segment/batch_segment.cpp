@@ -12,7 +12,6 @@
 #include "base/signals.h"
 #include "base/stopwatch.h"
 #include "base/strings.h"
-#include "config/run_config.h"
 #include "config/text_of.h"
 #include "device/error.h"
 #include "inference/imported/imported_model.h"

@@ -7,7 +7,6 @@
 
 #include "config/keys.h"
 #include "config/node.h"
-#include "config/overrides/overrides.h"
 
 namespace cytra::config {
 

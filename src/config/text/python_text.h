@@ -1,6 +1,5 @@
 #pragma once
 // Writes values as Python prints them, which Hydra's users find in their texts.
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -6,15 +6,12 @@
 #include <filesystem>
 #include <system_error>
 
-#include <fmt/format.h>
-
 #include "base/files.h"
 #include "base/strings.h"
 #include "data/layout/folder_hint.h"
 #include "data/layout/folder_layout.h"
 #include "data/layout/layout_names.h"
 #include "data/layout/layout_table.h"
-#include "io/annotations/annotations.h"
 
 namespace cytra::data {
 namespace fs = std::filesystem;

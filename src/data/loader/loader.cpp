@@ -2,7 +2,6 @@
 #include "data/loader/loader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>

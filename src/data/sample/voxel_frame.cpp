@@ -1,6 +1,5 @@
 #include "data/sample/voxel_frame.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>

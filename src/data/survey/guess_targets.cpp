@@ -16,7 +16,6 @@
 #include "config/overrides/overrides.h"
 #include "data/sample/annotations.h"
 #include "data/sample/image_tensor.h"
-#include "data/survey/check_targets.h"
 #include "data/survey/target_facts.h"
 #include "io/annotations/annotations.h"
 #include "io/annotations/colour_table.h"

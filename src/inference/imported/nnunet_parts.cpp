@@ -1,6 +1,5 @@
 // Part of inference/imported/nnunet.h: models that each predict some classes of one task, as
 // TotalSegmentator's.
-#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -9,7 +8,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
-#include "config/json.h"
 #include "inference/imported/nnunet.h"
 #include "inference/imported/totalsegmentator.h"
 #include "io/weights/archive.h"

@@ -1,7 +1,6 @@
 #pragma once
 // The entry by which a kind of model registers itself; each is one file, which no other file lists.
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "config/json.h"
 #include "inference/isolated.h"
 #include "inference/models/model_kinds.h"
 

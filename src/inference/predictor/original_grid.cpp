@@ -1,7 +1,5 @@
 #include "inference/predictor/original_grid.h"
 
-#include <cmath>
-
 #include <ATen/ATen.h>
 
 #include "base/error.h"

@@ -17,7 +17,6 @@
 #include "device/backend.h"
 #include "device/device.h"
 #include "device/fast_precision.h"
-#include "device/memory.h"
 #include "inference/windows/device_rows.h"
 #include "inference/windows/windows.h"
 #include "nn/dropout.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "io/image.h"
 #include "io/objects/coco_rle.h"
 #include "io/objects/polygons.h"
 

@@ -1,7 +1,6 @@
 // Part of io/annotations/formats.h: JSON, which is QuPath's GeoJSON (RFC 7946;
 // qupath.lib.io.PathObjectTypeAdapters), COCO (cocodataset.org/#format-data) and labelme. Lists
 // are read element by element: a file of many images is never in memory as a whole tree.
-#include <algorithm>
 
 #include <nlohmann/json.hpp>
 

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "io/annotations/formats.h"
 #include "io/annotations/shapes.h"
-#include "io/image_folder.h"
 #include "io/reader.h"
 
 namespace cytra::io {

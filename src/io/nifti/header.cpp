@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "io/nifti/nifti.h"
-#include "io/pixels/format.h"
 
 namespace cytra::io {
 namespace {

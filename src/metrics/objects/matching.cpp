@@ -1,6 +1,5 @@
 #include "metrics/objects/matching.h"
 
-#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <unordered_map>

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "nn/dropout.h"
 #include "nn/exported/compiler.h"
 #include "nn/exported/modes.h"
 #include "ops/conv/conv.h"

@@ -1,7 +1,6 @@
 #include "nn/script/check.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "ops/windows/sums.h"
 
 #include <algorithm>
-#include <cmath>
 #include <list>
 #include <mutex>
 #include <stdexcept>

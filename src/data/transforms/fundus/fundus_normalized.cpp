@@ -1,5 +1,4 @@
 // FundusNormalized: photographs of retinas with their disc at a fixed place and size.
-#include <algorithm>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

@@ -6,7 +6,6 @@
 #include "config/registry.h"
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
-#include "data/sample/voxel_frame.h"
 #include "data/transforms/spatial/affine_options.h"
 
 namespace cytra::data::spatial {

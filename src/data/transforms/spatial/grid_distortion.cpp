@@ -1,6 +1,5 @@
 // GridDistortiond and RandGridDistortiond: cells of the image become longer or shorter. Source:
 // monai.transforms, the same names.
-#include <algorithm>
 
 #include <ATen/ATen.h>
 

@@ -1,6 +1,4 @@
 // Rotated and RandRotated. Source: monai.transforms, the same names.
-#include <algorithm>
-#include <cmath>
 
 #include <ATen/ATen.h>
 
