@@ -1,23 +1,14 @@
 #pragma once
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/lists.h"
 
 namespace cytra {
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
-/// The keys of a map of texts, in its order.
-std::vector<std::string> keys_of(const auto& map) {
-  std::vector<std::string> keys;
-  for (const auto& entry : map) keys.push_back(entry.first);
-  return keys;
-}
-/// Whether a list has a value.
-bool contains(const auto& list, const auto& value) {
-  return std::ranges::find(list, value) != std::ranges::end(list);
-}
 std::string trim(std::string_view text);
 /// Makes letters of ASCII small, whatever the locale; others stay.
 std::string in_small_letters(std::string text);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/lists.h"
 #include "config/options.h"
 
 namespace cytra::config {
@@ -46,10 +47,7 @@ template <class T>
 struct NodeReader<std::vector<T>> {
   static std::vector<T> read(const Node& node) {
     if (node.kind != Kind::list) throw_bad_value(node, "a list");
-    std::vector<T> result;
-    result.reserve(node.list.size());
-    for (const Node& item : node.list) result.push_back(NodeReader<T>::read(item));
-    return result;
+    return mapped(node.list, [](const Node& item) { return NodeReader<T>::read(item); });
   }
 };
 
@@ -117,10 +115,7 @@ const Node& Node::at(std::string_view key) const {
 }
 
 std::vector<std::string> Node::keys() const {
-  std::vector<std::string> result;
-  result.reserve(map.size());
-  for (const auto& [name, child] : map) result.push_back(name);
-  return result;
+  return keys_of(map);
 }
 
 std::string Node::where() const {

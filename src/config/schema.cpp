@@ -210,8 +210,7 @@ std::string describe_text(const OptionsType& root, const std::string& name) {
       if (components.types.count(own) > 0) return component_text(components, own);
     }
   }
-  std::vector<std::string> known;
-  for (const OptionInfo& option : root.describe()) known.push_back(option.name);
+  std::vector<std::string> known = mapped(root.describe(), &OptionInfo::name);
   for (const auto& [kind, components] : component_kinds()) {
     known.push_back(kind);
     for (const std::string& component : components.names()) known.push_back(component);

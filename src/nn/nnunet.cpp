@@ -19,9 +19,7 @@ Node text(const std::string& value) {
 }
 
 Node rows_of(const std::vector<Sizes>& sizes) {
-  std::vector<Node> rows;
-  for (const Sizes& row : sizes) rows.push_back(Node::make_list(row));
-  return Node::make_list(std::move(rows));
+  return Node::make_list(mapped(sizes, [](const Sizes& row) { return Node::make_list(row); }));
 }
 
 /// torch.nn's class of the activation, and its arguments.

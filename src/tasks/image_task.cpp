@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "data/loader/batch.h"
 #include "data/sample/sample.h"
 #include "inference/models/trained_head.h"
@@ -147,9 +148,7 @@ std::vector<at::Tensor> ImageTask::predict(const at::Tensor& images) {
     return model_->all(windows);
   };
   const std::vector<at::Tensor> made = inference::sliding_window(images, forward, windows_);
-  std::vector<at::Tensor> outputs;
-  for (const std::size_t output : outputs_) outputs.push_back(made.at(output));
-  return outputs;
+  return mapped(outputs_, [&](std::size_t output) { return made.at(output); });
 }
 
 void ImageTask::validation_step(const data::Batch& batch) {
@@ -170,9 +169,7 @@ training::Metrics ImageTask::joined(const std::vector<training::Metrics>& of_hea
 }
 
 training::Metrics ImageTask::validation_end() {
-  std::vector<training::Metrics> of_heads;
-  for (const WeightedHead& one : heads_) of_heads.push_back(one.head->compute());
-  return joined(of_heads);
+  return joined(mapped(heads_, [](const WeightedHead& one) { return one.head->compute(); }));
 }
 
 report::Findings ImageTask::findings() {

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "base/log.h"
 #include "config/checked.h"
 
@@ -298,9 +299,7 @@ std::map<std::string, at::Tensor> Optimizer::state() const {
 }
 
 std::vector<ParameterSettings> Optimizer::groups() const {
-  std::vector<ParameterSettings> settings;
-  for (const Group& group : groups_) settings.push_back(group.settings);
-  return settings;
+  return mapped(groups_, &Group::settings);
 }
 
 std::vector<at::Tensor> Optimizer::gradients() const {

@@ -4,6 +4,8 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "base/lists.h"
+
 namespace cytra::training {
 
 struct Readback::Event {
@@ -12,10 +14,8 @@ struct Readback::Event {
 
 Readback::Readback(const std::vector<at::Tensor>& values) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> wide;
-  wide.reserve(values.size());
-  for (const at::Tensor& value : values) wide.push_back(value.detach().to(at::kDouble));
-  const at::Tensor together = at::stack(wide);
+  const at::Tensor together = at::stack(
+      mapped(values, [](const at::Tensor& value) { return value.detach().to(at::kDouble); }));
   const c10::Device device = together.device();
   if (device.is_cpu()) {
     host_ = together;

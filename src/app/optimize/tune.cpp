@@ -26,9 +26,7 @@ using config::Node;
 constexpr const char* kTuning = "model.compile_mode=max-autotune:";
 
 std::string texts_of(const Changes& changes) {
-  std::vector<std::string> texts;
-  for (const Change& change : changes) texts.push_back(text_of(change));
-  return join(texts, " ");
+  return join(mapped(changes, [](const Change& change) { return text_of(change); }), " ");
 }
 
 /// The configuration with changes of the settings below.

@@ -92,9 +92,7 @@ Fingerprint fingerprint_of(const data::Survey& survey,
 }
 
 std::string size_text(const std::vector<double>& size) {
-  std::vector<std::string> texts;
-  for (const double value : size) texts.push_back(fmt::format("{:.4g}", value));
-  return join(texts, " x ");
+  return join(mapped(size, [](double value) { return fmt::format("{:.4g}", value); }), " x ");
 }
 std::string size_text(const nn::Sizes& size) {
   return fmt::format("{}", fmt::join(size, " x "));
@@ -203,8 +201,7 @@ void add_spacing(const Fingerprint& print,
         fmt::format("All images have voxels of {} um: they stay as they are.", size_text(spacing)));
     return;
   }
-  std::vector<double> mm;
-  for (const double um : spacing) mm.push_back(um / 1000);
+  const std::vector<double> mm = mapped(spacing, [](double um) { return um / 1000; });
   file.set(
       "target_spacing",
       numbers(mm),

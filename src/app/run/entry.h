@@ -1,5 +1,6 @@
 #pragma once
 // Entry points of the engine, found by name (cli::Program::entry).
+#include "base/lists.h"
 #include "cli/program.h"
 #include "config/option_lister.h"
 #include "device/device.h"
@@ -62,10 +63,8 @@ int start(const cli::Run& run, int (*work)(cli::Run run, const Config& config)) 
   return device::guarded([&] {
     config::Problems problems;
     const Config config = config::read_options<Config>(run.config, problems, run.variables);
-    std::vector<std::string> sections;
-    for (const config::OptionInfo& option : config::describe_options<Config>())
-      sections.push_back(option.name);
-    tell_unread_values(run, std::move(sections), problems);
+    tell_unread_values(
+        run, mapped(config::describe_options<Config>(), &config::OptionInfo::name), problems);
     problems.throw_if_any();
     warn_of(problems.notes());
     return run.check ? 0 : work(run, config);

@@ -287,11 +287,7 @@ class TreeBuilder {
         std::ranges::find_if(known_, [&](const KnownChoice& known) { return known.key == key; });
     return found == known_.end() ? nullptr : &*found;
   }
-  std::vector<std::string> known_keys() const {
-    std::vector<std::string> keys;
-    for (const KnownChoice& known : known_) keys.push_back(known.key);
-    return keys;
-  }
+  std::vector<std::string> known_keys() const { return mapped(known_, &KnownChoice::key); }
 
   static bool is_interpolated(const DefaultsItem& item) {
     const std::string* name = &item.path;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/lists.h"
 #include "config/composition/defaults.h"
 
 namespace cytra::config {
@@ -227,9 +228,7 @@ const HydraFile* hydra_file(const std::string& path) {
 }
 
 std::vector<std::string> hydra_files() {
-  std::vector<std::string> result;
-  for (const HydraFile& file : files) result.emplace_back(file.path);
-  return result;
+  return mapped(files, [](const HydraFile& file) { return std::string(file.path); });
 }
 
 }  // namespace cytra::config

@@ -155,9 +155,7 @@ std::string override_text(const Node& node) {
     case Kind::string:
       return needs_override_quotes(node.string) ? quoted(node.string) : node.string;
     case Kind::list: {
-      std::vector<std::string> items;
-      for (const Node& item : node.list) items.push_back(override_text(item));
-      return "[" + join(items, ",") + "]";
+      return "[" + join(mapped(node.list, override_text), ",") + "]";
     }
     case Kind::map: {
       std::vector<std::string> items;

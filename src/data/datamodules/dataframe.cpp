@@ -309,9 +309,7 @@ class DataframeDatamodule final : public DataModule, public Parted {
       std::swap(order[i], order[i + rng.below(order.size() - i)]);
     order.resize(count);
     std::ranges::sort(order);
-    std::vector<Sample> kept;
-    for (const std::size_t index : order) kept.push_back(std::move(samples[index]));
-    samples = std::move(kept);
+    samples = mapped(order, [&](std::size_t index) { return std::move(samples[index]); });
   }
   Options options_;
 };

@@ -55,9 +55,7 @@ bool is_of_many(const fs::path& path) {
 }
 
 std::vector<std::string> stems_of(const std::vector<std::string>& names) {
-  std::vector<std::string> stems;
-  for (const std::string& name : names) stems.push_back(stem_of(name));
-  return stems;
+  return mapped(names, stem_of);
 }
 
 bool has_partners(const std::vector<std::string>& images, const std::vector<std::string>& others) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "base/rng.h"
 
 namespace cytra::data {
@@ -106,9 +107,7 @@ std::vector<std::size_t> order(const SamplerSpec& spec, uint64_t seed, int64_t e
 
 std::vector<uint32_t> repeats(const std::vector<std::size_t>& order) {
   std::unordered_map<std::size_t, uint32_t> seen;
-  std::vector<uint32_t> result;
-  for (const std::size_t image : order) result.push_back(seen[image]++);
-  return result;
+  return mapped(order, [&](std::size_t image) { return seen[image]++; });
 }
 
 }  // namespace cytra::data

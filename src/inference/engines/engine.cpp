@@ -237,9 +237,7 @@ class EnginePool final : public Engine {
       for (std::size_t i = 0; i < made.size(); ++i)
         parts[i].push_back(made[i].narrow(0, first - begin, full - (first - begin)));
     }
-    std::vector<Tensor> outputs;
-    for (const std::vector<Tensor>& part : parts) outputs.push_back(at::cat(part));
-    return outputs;
+    return mapped(parts, [](const std::vector<Tensor>& part) { return at::cat(part); });
   }
 
   const EngineEntry entry_;

@@ -120,9 +120,7 @@ class Compiled {
     if (parts.size() == 1) return std::move(parts[0]);
     std::vector<at::Tensor> outputs;
     for (std::size_t i = 0; i < parts[0].size(); ++i) {
-      std::vector<at::Tensor> one;
-      for (const auto& part : parts) one.push_back(part[i]);
-      outputs.push_back(at::cat(one));
+      outputs.push_back(at::cat(mapped(parts, [&](const auto& part) { return part[i]; })));
     }
     return outputs;
   }

@@ -97,10 +97,9 @@ Sides sides_in(const Node& config, const char* key, std::size_t dims) {
 /// The window where none is given: a size that a GPU of 8 GB and a CPU can compute, in multiples
 /// of `divisor`.
 Sides usual_window(const Sides& divisor) {
-  Sides window;
-  for (const int64_t side : divisor)
-    window.push_back(std::max<int64_t>(1, (divisor.size() == 3 ? 96 : 256) / side) * side);
-  return window;
+  return mapped(divisor, [&](int64_t side) {
+    return std::max<int64_t>(1, (divisor.size() == 3 ? 96 : 256) / side) * side;
+  });
 }
 
 /// Runs a foreign network, whose failures name its file and the windows.

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/lists.h"
 #include "base/warn_once.h"
 #include "device/error.h"
 #include "inference/imported/complete.h"
@@ -36,10 +37,8 @@ namespace {
 using Outputs = std::vector<at::Tensor>;
 
 Outputs outputs_of(const std::string& path, jit::Module& module, const at::Tensor& windows) {
-  Outputs outputs;
-  for (nn::ScriptResult& result : nn::script_results(path, module.forward({windows})))
-    outputs.push_back(std::move(result.tensor));
-  return outputs;
+  return mapped(nn::script_results(path, module.forward({windows})),
+                [](nn::ScriptResult& result) { return std::move(result.tensor); });
 }
 
 /// Runs the module: one that fails for several windows gets one after the other, since a file may
@@ -60,9 +59,7 @@ Outputs run_module(const std::string& path,
     parts.resize(own.size());
     for (std::size_t i = 0; i < own.size(); ++i) parts[i].push_back(std::move(own[i]));
   }
-  Outputs outputs;
-  for (const Outputs& some : parts) outputs.push_back(at::cat(some));
-  return outputs;
+  return mapped(parts, [](const Outputs& some) { return at::cat(some); });
 }
 
 }  // namespace

@@ -199,9 +199,7 @@ class Decoder final : public ov::frontend::pytorch::TorchDecoder {
 
  private:
   static std::vector<size_t> ids_of(const std::vector<jit::Value*>& values) {
-    std::vector<size_t> ids;
-    for (const jit::Value* value : values) ids.push_back(value->unique());
-    return ids;
+    return mapped(values, [](const jit::Value* value) { return value->unique(); });
   }
   /// The shape of a value with open sizes: those of the trace would become constants.
   static ov::PartialShape shape_of(const jit::Value& value) {

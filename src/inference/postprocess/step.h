@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "config/registry.h"
 #include "inference/postprocess/postprocess.h"
 #include "ops/labels/label_blocks.h"
@@ -28,9 +29,7 @@ inline void expect_scores(const Result& result) {
 
 /// Applies change([Z,]Y,X) to each channel by itself.
 void for_channels(Result& result, const auto& change) {
-  std::vector<at::Tensor> channels;
-  for (const at::Tensor& channel : result.values.unbind(0)) channels.push_back(change(channel));
-  result.values = at::stack(channels);
+  result.values = at::stack(mapped(result.values.unbind(0), change));
 }
 
 /// A step by its options, which apply(Result&) themselves.

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "inference/predictor/windowed_model.h"
 
 namespace cytra::inference {
@@ -43,11 +44,8 @@ Tensor Predictor::predict(const Tensor& image) const {
                     dims == 2 ? "H,W" : "D,H,W",
                     dims == 2 ? "H,W" : "D,H,W");
   }
-  if (image.dim() == dims + 2) {
-    std::vector<at::Tensor> results;
-    for (const at::Tensor& one : image.unbind(0)) results.push_back(predict(one));
-    return at::stack(results);
-  }
+  if (image.dim() == dims + 2)
+    return at::stack(mapped(image.unbind(0), [&](const at::Tensor& one) { return predict(one); }));
   ModelInput input(image.to(at::kFloat));
   input.sample.id = "the image";
   windowed_->check(input);

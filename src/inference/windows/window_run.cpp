@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/progress.h"
@@ -64,9 +65,7 @@ std::vector<Tensor> AdaptiveBatch::operator()(const Run& run, const Tensor& wind
       device::empty_cache(windows.device());
     }
   }
-  std::vector<at::Tensor> outputs;
-  for (const std::vector<at::Tensor>& part : parts) outputs.push_back(at::cat(part));
-  return outputs;
+  return mapped(parts, [](const std::vector<at::Tensor>& part) { return at::cat(part); });
 }
 
 c10::Device device_or(const std::optional<std::string>& given, c10::Device fallback) {

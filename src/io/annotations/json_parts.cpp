@@ -25,9 +25,7 @@ Ring geojson_ring(const JsonPlace& place, const Json& corners) {
 
 std::vector<Ring> geojson_rings(const JsonPlace& place, const Json& rings) {
   if (!rings.is_array()) place.refuse("coordinates without rings, expected lists of [x, y]");
-  std::vector<Ring> part;
-  for (const Json& ring : rings) part.push_back(geojson_ring(place, ring));
-  return part;
+  return mapped(rings, [&](const Json& ring) { return geojson_ring(place, ring); });
 }
 
 /// The class by QuPath: {name: "Tumor"}, {names: [Tumor, Positive]}, or a text.

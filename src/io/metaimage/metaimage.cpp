@@ -211,10 +211,8 @@ std::unique_ptr<ImageReader> open_meta(const std::string& path, const Selection&
 
 std::vector<std::string> meta_other_files(const std::string& path) {
   const MetaHeader header = parse_meta(path);
-  std::vector<std::string> files;
-  for (const std::string& name : meta_files(path, header, meta_sizes(path, header)))
-    files.push_back(named_file(path, name));
-  return files;
+  return mapped(meta_files(path, header, meta_sizes(path, header)),
+                [&](const std::string& name) { return named_file(path, name); });
 }
 
 std::string meta_place(const ImageInfo& info) {

@@ -97,9 +97,8 @@ struct ExportedProgram::Impl {
         throw DataError("'{}' is a tensor of a class of its own", printable(item.key()));
       const Json& meta = entry.at("tensor_meta");
       const auto numbers = [&](const char* key) {
-        std::vector<int64_t> values;
-        for (const Json& value : meta.at(key)) values.push_back(exported_whole(value.at("as_int")));
-        return values;
+        return mapped(meta.at(key),
+                      [&](const Json& value) { return exported_whole(value.at("as_int")); });
       };
       const char* const dtype = exported_scalar_type(exported_whole(meta.at("dtype"))).ours;
       if (dtype == nullptr || exported_whole(meta.at("layout")) != 7)

@@ -2,6 +2,7 @@
 // parameters as in cyto_dl.models.im2im.MultiTaskIm2Im: `backbone`, `task_heads`.
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "nn/call.h"
 #include "nn/heads/output_head.h"
 #include "nn/model.h"
@@ -45,9 +46,7 @@ class MultiHead final : public Model {
   }
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     const at::Tensor shared = features(image);
-    std::vector<at::Tensor> outputs;
-    for (const auto& head : heads_) outputs.push_back(run(head, shared));
-    return outputs;
+    return mapped(heads_, [&](const auto& head) { return run(head, shared); });
   }
   std::vector<std::string> output_names() const override { return names_; }
   std::vector<int64_t> divisor() const override { return backbone_->divisor(); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/lists.h"
 #include "base/rng.h"
 
 namespace cytra::data::fundus {
@@ -206,10 +207,8 @@ Consensus refine(Ellipse ellipse,
                  const auto& fit) {
   Consensus found;
   for (int i = 0; i < kSelections; ++i) {
-    std::vector<Point> chosen;
-    for (const std::size_t k : inliers_of(ellipse, points, judge.tolerance(ellipse)))
-      chosen.push_back(points[k]);
-    const Ellipse fitted = fit(chosen);
+    const Ellipse fitted = fit(mapped(inliers_of(ellipse, points, judge.tolerance(ellipse)),
+                                      [&](std::size_t k) { return points[k]; }));
     if (!judge.allows(fitted)) break;
     ellipse = fitted;
   }

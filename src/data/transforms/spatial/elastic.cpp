@@ -2,6 +2,7 @@
 // names.
 #include <ATen/ATen.h>
 
+#include "base/lists.h"
 #include "config/registry.h"
 #include "data/batch_transforms/batch_grid.h"
 #include "data/batch_transforms/per_batch.h"
@@ -110,9 +111,7 @@ struct Drawn {
 };
 
 at::Tensor matrices_of(const std::vector<Drawn>& drawn, const at::TensorOptions& options) {
-  std::vector<at::Tensor> matrices;
-  for (const Drawn& one : drawn) matrices.push_back(one.matrix);
-  return to_device(at::stack(matrices), options.device()).to(options);
+  return to_device(at::stack(mapped(drawn, &Drawn::matrix)), options.device()).to(options);
 }
 
 template <class T>
@@ -126,14 +125,10 @@ struct BatchElastic : T {
     throw DataError("{} spatial dimensions, the elastic transform is for {}", now, dims);
   }
   static std::vector<Rng::Span> offsets_of(const std::vector<Drawn>& drawn) {
-    std::vector<Rng::Span> spans;
-    for (const Drawn& one : drawn) spans.push_back(one.offsets);
-    return spans;
+    return mapped(drawn, &Drawn::offsets);
   }
   static at::Tensor magnitudes(const std::vector<Drawn>& drawn, const at::Tensor& images) {
-    std::vector<double> numbers;
-    for (const Drawn& one : drawn) numbers.push_back(one.magnitude);
-    return per_sample(numbers, images);
+    return per_sample(mapped(drawn, &Drawn::magnitude), images);
   }
   at::TensorOptions grid_options(const at::Tensor& images, std::size_t key) const {
     return images.options().dtype(grid_type(of_key(this->mode, key)));

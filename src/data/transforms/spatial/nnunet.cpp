@@ -324,10 +324,9 @@ class NnunetPreprocessingd final : public Transform {
     const auto axis = static_cast<int64_t>(*coarse) + 1;
     std::vector<int64_t> plane = size;
     plane.erase(plane.begin() + static_cast<std::ptrdiff_t>(*coarse));
-    std::vector<at::Tensor> planes;
-    for (const at::Tensor& one : image.unbind(axis))
-      planes.push_back(is_spline ? zoomed(one, plane, how.order)
-                                 : interpolated(one, plane, how.mode));
+    const std::vector<at::Tensor> planes = mapped(image.unbind(axis), [&](const at::Tensor& one) {
+      return is_spline ? zoomed(one, plane, how.order) : interpolated(one, plane, how.mode);
+    });
     const at::Tensor stack = at::stack(planes, axis);
     if (stack.size(axis) == size[*coarse]) return stack;
     return is_spline

@@ -311,15 +311,14 @@ ImportedModel open_bioimageio(const std::string& path) {
   if (!in.is_own() || !out.is_own() || (is_single && !imported.onnx)) {
     imported.torchscript = nullptr;  // they do not turn the axes
     imported.onnx = nullptr;
-    imported.forward =
-        [in, out, is_single, run = std::move(imported.forward)](const at::Tensor& windows) {
-          if (!is_single)
-            return std::vector<at::Tensor>{out.to_own(run(in.to_package(windows)).at(0))};
-          std::vector<at::Tensor> all;
-          for (const at::Tensor& window : windows.split(1))
-            all.push_back(out.to_own(run(in.to_package(window)).at(0)));
-          return std::vector<at::Tensor>{at::cat(all)};
-        };
+    imported.forward = [in, out, is_single, run = std::move(imported.forward)](
+                           const at::Tensor& windows) {
+      if (!is_single) return std::vector<at::Tensor>{out.to_own(run(in.to_package(windows)).at(0))};
+      const std::vector<at::Tensor> all = mapped(windows.split(1), [&](const at::Tensor& window) {
+        return out.to_own(run(in.to_package(window)).at(0));
+      });
+      return std::vector<at::Tensor>{at::cat(all)};
+    };
   }
   imported.fingerprint = io::fingerprint(imported.fingerprint + io::read_input(package.file()));
 

@@ -226,9 +226,8 @@ void Package::read_old_axes(PackageTensor& tensor, bool is_input) {
   const Node& shape = tensor.node->at("shape");
   const bool is_relative = !is_input && shape.is_map();
   const auto numbers = [&](const Node& list) {
-    std::vector<double> values;
-    for (const Node& number : list.list)
-      values.push_back(number.is_null() ? 0 : number.as<double>());
+    std::vector<double> values = mapped(
+        list.list, [&](const Node& number) { return number.is_null() ? 0 : number.as<double>(); });
     if (values.size() != letters.size())
       refuse_package(list,
                      fmt::format("{} numbers for the axes {}", values.size(), printable(letters)));
