@@ -54,7 +54,7 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
     const data::Source& source = sample.sources.at(config.data.key);
     inputs.push_back({source.path, names.next(source)});
   }
-  tally.images += static_cast<int64_t>(inputs.size());
+  tally.images += std::ssize(inputs);
   pipelines::FundusFiles files(folder,
                                inputs,
                                config.fundus,
@@ -72,7 +72,7 @@ int run_fundus(cli::Run run, const FundusConfig& config) {
   };
   {
     const pipelines::EndOnSignal end_on_signal(tally, conclude);
-    Progress progress("retinas", static_cast<int64_t>(left.size()));
+    Progress progress("retinas", std::ssize(left));
     int64_t seen = 0;
     pipelines::FundusEvents events;
     events.done = [&](const pipelines::FundusInput& input, const Disc& disc) {

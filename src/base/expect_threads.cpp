@@ -29,13 +29,12 @@ int64_t startable_threads(int64_t count) {
       return nullptr;
     };
     pthread_t thread{};
-    while (static_cast<int64_t>(threads.size()) < count &&
-           ::pthread_create(&thread, &attributes, wait, &held) == 0)
+    while (std::ssize(threads) < count && ::pthread_create(&thread, &attributes, wait, &held) == 0)
       threads.push_back(thread);
     ::pthread_attr_destroy(&attributes);
   }
   for (const pthread_t thread : threads) ::pthread_join(thread, nullptr);
-  return static_cast<int64_t>(threads.size());
+  return std::ssize(threads);
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ int64_t quantize_linear(jit::Module& module) {
     layers[i]->destroy();
   }
   jit::EliminateDeadCode(graph);  // the weights of before
-  return static_cast<int64_t>(layers.size());
+  return std::ssize(layers);
 }
 
 Forward run(jit::Module module) {

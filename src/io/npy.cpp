@@ -172,7 +172,7 @@ std::unique_ptr<ImageReader> open_npy(const std::string& path, const Selection& 
   RawVoxels voxels;
   voxels.files = {{path, header.bytes}};
   voxels.samples.type = header.type;
-  int64_t step = static_cast<int64_t>(header.type.size());
+  int64_t step = std::ssize(header.type);
   bool fits = true;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const std::size_t axis = header.is_fortran ? i : shape.size() - 1 - i;
@@ -248,7 +248,7 @@ NpyArray read_npy(const std::string& path) {
   if (header.is_fortran && header.shape.size() > 1)
     throw DataError(path + ": an array in Fortran's order, expected C's");
   NpyArray array{header.shape, {}};
-  int64_t count = 1, bytes = static_cast<int64_t>(header.type.size());
+  int64_t count = 1, bytes = std::ssize(header.type);
   bool fits = true;
   for (const int64_t side : array.shape)
     fits = fits && !__builtin_mul_overflow(count, side, &count);

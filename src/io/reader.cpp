@@ -236,7 +236,7 @@ Chosen select(const std::string& path, const Selection& selection, ImageInfo& in
     if (!info.channel_names.empty())
       names.push_back(info.channel_names[static_cast<std::size_t>(channel)]);
   }
-  info.shape[0] = static_cast<int64_t>(chosen.channels.size());
+  info.shape[0] = std::ssize(chosen.channels);
   info.channel_names = std::move(names);
   return chosen;
 }
@@ -295,7 +295,7 @@ Image read_samples(const std::string& path,
   Image image;
   image.dtype = info.dtype;
   allocate(path,
-           {static_cast<int64_t>(channels.size()), region.size[0], region.size[1], region.size[2]},
+           {std::ssize(channels), region.size[0], region.size[1], region.size[2]},
            file_bytes,
            image);
   image.geometry = moved(info.geometry, region);

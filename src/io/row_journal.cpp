@@ -80,7 +80,7 @@ void RowJournal::begin(const std::string& stamp) {
   std::string head(kJournalMagic, sizeof kJournalMagic);
   head += fingerprint(stamp + "\n" + std::to_string(first_));
   write_all(path_, descriptor_, head, 0);
-  end_ = static_cast<int64_t>(head.size());
+  end_ = std::ssize(head);
 }
 
 bool RowJournal::resume(const std::string& stamp) {
@@ -115,7 +115,7 @@ void RowJournal::append(const Image& rows, int64_t count) {
   BlockHead head{};
   head.first = next_;
   head.count = count;
-  head.bytes = static_cast<int64_t>(packed.size());
+  head.bytes = std::ssize(packed);
   head.shape = rows.shape;
   head.dtype = static_cast<int64_t>(rows.dtype);
   std::memcpy(head.fingerprint, fingerprint_of(head, packed.data()).data(), kDigits);
@@ -124,7 +124,7 @@ void RowJournal::append(const Image& rows, int64_t count) {
   write_all(path_, descriptor_, bytes, end_);
   blocks_.push_back({end_, next_, count});
   next_ += count;
-  end_ += static_cast<int64_t>(bytes.size());
+  end_ += std::ssize(bytes);
 }
 
 void RowJournal::replay(const std::function<void(int64_t first, const Image& rows)>& take) const {

@@ -133,7 +133,7 @@ int64_t fold(Model& model) {
     }
     pairs = pairing.pairs();
   }
-  auto count = static_cast<int64_t>(pairs.size());
+  auto count = std::ssize(pairs);
   if (!fold_pairs(pairs, model, image, expected)) {  // some convolution has other readers
     count = 0;
     for (const auto& pair : pairs) count += fold_pairs({pair}, model, image, expected) ? 1 : 0;

@@ -25,7 +25,7 @@ at::MemoryFormat channels_last_format(const Model& model) {
 at::Tensor Model::checked(const at::Tensor& image) const {
   const std::vector<int64_t> sides =
       image.sizes().slice(std::min<std::size_t>(2, image.sizes().size())).vec();
-  if (static_cast<int64_t>(sides.size()) != spatial_dims() || image.size(1) != in_channels()) {
+  if (std::ssize(sides) != spatial_dims() || image.size(1) != in_channels()) {
     throw DataError("the model takes (N,{},{}), got ({})",
                     in_channels(),
                     spatial_dims() == 2 ? "H,W" : "D,H,W",

@@ -94,7 +94,7 @@ Node architecture_of_old(const Node& configuration) {
   Node affine = Node::make_map(), arguments = Node::make_map(), architecture = Node::make_map();
   affine.set("eps", Node::make_real(1e-5));
   affine.set("affine", Node::make_boolean(true));
-  arguments.set("n_stages", Node::make_integer(static_cast<int64_t>(features.size())));
+  arguments.set("n_stages", Node::make_integer(std::ssize(features)));
   arguments.set("features_per_stage", Node::make_list(features));
   arguments.set("conv_op", text(fmt::format("torch.nn.modules.conv.Conv{}d", dims)));
   arguments.set("kernel_sizes", configuration.at("conv_kernel_sizes"));
@@ -217,7 +217,7 @@ NnunetNetwork nnunet_network(const NnunetArchitecture& architecture, Weights wei
   norm_arguments.set("eps", Node::make_real(norm.eps));
   norm_arguments.set("affine", Node::make_boolean(norm.affine.value_or(norm.kind == "batch")));
   Node arguments = Node::make_map();
-  arguments.set("n_stages", Node::make_integer(static_cast<int64_t>(architecture.features.size())));
+  arguments.set("n_stages", Node::make_integer(std::ssize(architecture.features)));
   arguments.set("features_per_stage", Node::make_list(architecture.features));
   arguments.set("conv_op", text("torch.nn.modules.conv.Conv" + dims));
   arguments.set("kernel_sizes", rows_of(architecture.kernels));

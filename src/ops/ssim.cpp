@@ -13,7 +13,7 @@ namespace {
 template <class T>
 std::vector<T> one_per_axis(const std::vector<T>& given, int64_t dims, const char* name) {
   if (given.size() == 1) return std::vector<T>(static_cast<std::size_t>(dims), given[0]);
-  if (static_cast<int64_t>(given.size()) == dims) return given;
+  if (std::ssize(given) == dims) return given;
   throw DataError("SSIM: {} has {} numbers, expected 1 or {}", name, given.size(), dims);
 }
 

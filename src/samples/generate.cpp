@@ -46,7 +46,7 @@ void blur_axis(Field& field, int64_t length, int64_t step, double sigma) {
   }
   // The axis is made the slower of two, so that the inner loop runs over neighbours in memory.
   std::vector<float> block(static_cast<std::size_t>((length + 2 * reach) * step));
-  const auto total = static_cast<int64_t>(field.values.size());
+  const auto total = std::ssize(field.values);
   for (int64_t start = 0; start < total; start += length * step) {
     float* out = field.values.data() + start;
     for (int64_t i = -reach; i < length + reach; ++i) {
@@ -151,7 +151,7 @@ class Scene {
   }
 
  private:
-  int64_t count() const { return static_cast<int64_t>(placed_.size()); }
+  int64_t count() const { return std::ssize(placed_); }
 
   int64_t by_density() const {
     const double r = options_.radius, side = static_cast<double>(options_.size);

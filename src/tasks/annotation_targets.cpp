@@ -91,7 +91,7 @@ void name_classes(const std::map<std::string, std::vector<std::string>>& by_key,
     std::vector<std::string> names = names_in(task);
     const bool is_given = !names.empty();
     if (!is_given) names = io::class_names_of(files);
-    const auto count = static_cast<int64_t>(names.size());
+    const auto count = std::ssize(names);
     const int64_t background = need.kind == TargetKind::classes ? 1 : 0;
     const bool is_single = need.kind == TargetKind::boxes && need.classes == 0 && count == 1;
     if (need.classes == 0 && !is_single) {
@@ -191,8 +191,8 @@ std::string class_name_of(const Node& task, int64_t number) {
     const bool is_mask = labels.num_classes == 1 && !labels.multilabel;  // 1: the only class
     at = number - (is_mask ? 1 : first_class(labels));
   }
-  return at >= 0 && at < static_cast<int64_t>(names.size()) ? names[static_cast<std::size_t>(at)]
-                                                            : fmt::format("class_{}", number);
+  return at >= 0 && at < std::ssize(names) ? names[static_cast<std::size_t>(at)]
+                                           : fmt::format("class_{}", number);
 }
 
 int64_t first_class(const ClassLabels& labels) {

@@ -137,7 +137,7 @@ struct ColourClassesd : data::KeyOptions {
     if (image.size(0) == 1)
       throw DataError("a target of 1 channels, but task.colours needs 3 (RGB)");
     ClassLabels labels;
-    labels.num_classes = static_cast<int64_t>(colours.size());
+    labels.num_classes = std::ssize(colours);
     labels.colours = colours;
     return labels.target(image);
   }

@@ -85,7 +85,7 @@ class MAETask final : public training::Task {
   /// (N,C,[D,]H,W) -> (M,C,sides of the model), from the middle.
   at::Tensor parts_of(const at::Tensor& image) {
     const std::vector<int64_t> sides = model_->fixed_size();
-    const auto dims = static_cast<int64_t>(sides.size());
+    const auto dims = std::ssize(sides);
     at::Tensor parts = image;
     for (int64_t d = 0; d < dims && image.dim() == dims + 2; ++d) {
       const int64_t side = sides[static_cast<std::size_t>(d)], length = image.size(2 + d);

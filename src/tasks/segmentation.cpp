@@ -73,7 +73,7 @@ class SegmentationHead final : public Head {
       labels.colours = colours;
       labels.check();
       const int64_t named = labels.num_classes - first_class(labels);
-      if (!class_names.empty() && static_cast<int64_t>(class_names.size()) != named) {
+      if (!class_names.empty() && std::ssize(class_names) != named) {
         throw ConfigError("class_names: {} names, expected {}: num_classes={} ({}{})",
                           class_names.size(),
                           named,

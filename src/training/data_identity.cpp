@@ -84,7 +84,7 @@ Node identity_of(const std::string& path, const std::vector<data::Sample>& sampl
   Node identity = Node::make_map();
   std::error_code error;
   identity.set("path", Node::make_string(fs::absolute(path, error).lexically_normal().string()));
-  identity.set("images", Node::make_integer(static_cast<int64_t>(samples.size())));
+  identity.set("images", Node::make_integer(std::ssize(samples)));
   identity.set("fingerprint",
                Node::make_string(io::fingerprint(fmt::format("{}", fmt::join(lines, "\n")))));
   return identity;

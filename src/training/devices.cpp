@@ -24,7 +24,7 @@ Devices Devices::of(const Node& node) {
   });
   if (!are_numbers)
     config::throw_bad_value(node, "a number of devices, auto, or the numbers of GPUs: [0, 1]");
-  Devices devices{static_cast<int64_t>(all.size()), {}};
+  Devices devices{std::ssize(all), {}};
   for (const Node& one : all) {
     if (std::ranges::count(devices.chosen, one.integer) > 0)
       throw ConfigError(

@@ -84,15 +84,15 @@ void Optimizer::attach(const NamedParameters& parameters) {
   for (Group& group : groups_) {
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       if (!slots_[s].is_scalar || slots_[s].is_on_host) continue;
-      const auto count = static_cast<int64_t>(group.names.size());
+      const auto count = std::ssize(group.names);
       const auto options = group.all.parameters.front().options();
       group.all.slots[s] = at::full({count}, slots_[s].initial, options).unbind();
     }
   }
   if (groups_.empty()) throw ConfigError("optimizer: no parameter of the model is to be trained");
   int64_t count = 0;
-  for (const Group& group : groups_) count += static_cast<int64_t>(group.names.size());
-  if (groups_.size() > 1 || count < static_cast<int64_t>(parameters.size())) {
+  for (const Group& group : groups_) count += std::ssize(group.names);
+  if (groups_.size() > 1 || count < std::ssize(parameters)) {
     for (const Group& group : groups_) {
       log::debug("optimizer: {} parameters ({}...) with lr_scale {:.4g}, weight_decay {:.4g}",
                  group.names.size(),
@@ -113,7 +113,7 @@ void Optimizer::attach(const NamedParameters& parameters) {
 
 at::Tensor Optimizer::numbers(std::size_t slot, double initial, c10::Device device) {
   int64_t count = 0;
-  for (const Group& group : groups_) count += static_cast<int64_t>(group.names.size());
+  for (const Group& group : groups_) count += std::ssize(group.names);
   const at::Tensor all = at::full({count}, initial, at::TensorOptions(at::kFloat).device(device));
   for (Group& group : groups_) {
     auto& list = slot < slots_.size() ? group.all.slots[slot] : group.all.steps;
@@ -240,7 +240,7 @@ at::Tensor Optimizer::joined(const std::vector<at::Tensor>& numbers) {
   for (const at::Tensor& number : numbers) {
     if (!number.is_alias_of(numbers[0]) || number.storage_offset() != place++) return {};
   }
-  return numbers[0].as_strided({static_cast<int64_t>(numbers.size())}, {1});
+  return numbers[0].as_strided({std::ssize(numbers)}, {1});
 }
 
 /// The host must not wait for the device to know whether a step is bad. Where no kernel skips bad

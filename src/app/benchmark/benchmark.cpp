@@ -193,7 +193,7 @@ std::vector<int64_t> input_shape(const nn::Model& model, std::vector<int64_t> sh
     shape.resize(static_cast<std::size_t>(2 + dims), dims == 2 ? 256 : 64);
   }
   const std::string typed = fmt::format("--input-shape {}", fmt::join(shape, " "));
-  if (static_cast<int64_t>(shape.size()) != 2 + dims) {
+  if (std::ssize(shape) != 2 + dims) {
     throw ConfigError("{}: the model takes {}D images, expected {}",
                       typed,
                       dims,

@@ -101,7 +101,7 @@ Node service_row(const ServiceAnswers& answers,
                  const BatchingFigures& figures) {
   perf::Times times;
   times.ms = answers.ms;
-  const auto answered = static_cast<int64_t>(answers.ms.size());
+  const auto answered = std::ssize(answers.ms);
   Node row = Node::make_map();
   row.set("offered_per_s", offered_per_s > 0 ? Node::make_real(offered_per_s) : Node());
   row.set("answered_per_s", Node::make_real(static_cast<double>(answered) / answers.seconds));

@@ -36,7 +36,7 @@ constexpr int64_t kSide = 16, kGap = 4;  // of the objects that targets show, an
 
 /// Numbered boxes in rows, ([D,]H,W); 0 between them.
 at::Tensor boxes(const std::vector<int64_t>& size) {
-  const auto dims = static_cast<int64_t>(size.size());
+  const auto dims = std::ssize(size);
   at::Tensor labels = at::ones(size), numbers = at::zeros(size);
   int64_t stride = 1;
   for (int64_t d = 0; d < dims; ++d) {

@@ -149,16 +149,15 @@ double Shares::of(Bound bound) const {
 
 Bound Shares::bound() const {
   const auto avoidable = {Bound::data, Bound::transfer, Bound::sync, Bound::launch};
-  const Bound largest = *std::max_element(
-      avoidable.begin(), avoidable.end(), [&](Bound a, Bound b) { return of(a) < of(b); });
+  const Bound largest =
+      *std::ranges::max_element(avoidable, {}, [&](Bound one) { return of(one); });
   return of(largest) >= kBound ? largest : Bound::compute;
 }
 
 std::vector<Advice> advise(const StepTimes& times, const Facts& facts) {
   const Shares shares = times.shares();
   std::vector<Bound> bounds{Bound::data, Bound::transfer, Bound::sync, Bound::launch};
-  std::stable_sort(
-      bounds.begin(), bounds.end(), [&](Bound a, Bound b) { return shares.of(a) > shares.of(b); });
+  std::ranges::stable_sort(bounds, std::greater(), [&](Bound one) { return shares.of(one); });
   Advices advice;
   for (const Bound bound : bounds) {
     if (shares.of(bound) < kBound) break;

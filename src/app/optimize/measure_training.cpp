@@ -331,7 +331,7 @@ int64_t Trials::best_batch_size(const Changes& changes) const {
   config.trainer.precision = device::precision_on(config.trainer.precision, device_);
   const Setup setup(config, device_);
   const Loaders loaders(config, setup);
-  const auto images = static_cast<int64_t>(loaders.train.items().size());
+  const auto images = std::ssize(loaders.train.items());
   return std::min(loaders.options.batch_size, images / kFewestBatches);
 }
 

@@ -36,9 +36,8 @@ Tried time_both(const TimedRun& before, const std::function<TimedRun()>& make_af
 
 /// Whether a key that speeds this up has another value, or none, among those that were kept.
 bool differ(const Changes& without, const Changes& kept, Aim aim) {
-  return std::any_of(without.begin(), without.end(), [&](const Change& change) {
-    return aim_of(change.first) == aim &&
-           std::none_of(kept.begin(), kept.end(), [&](const Change& other) {
+  return std::ranges::any_of(without, [&](const Change& change) {
+    return aim_of(change.first) == aim && std::ranges::none_of(kept, [&](const Change& other) {
              return text_of(other) == text_of(change);
            });
   });

@@ -16,7 +16,7 @@ constexpr std::size_t kLosses = 200;  // kept
 
 int64_t images_of(const data::Batch& batch) {
   if (!batch.tensors.empty()) return batch.tensors.begin()->second.size(0);
-  return batch.lists.empty() ? 0 : static_cast<int64_t>(batch.lists.begin()->second.size());
+  return batch.lists.empty() ? 0 : std::ssize(batch.lists.begin()->second);
 }
 
 }  // namespace

@@ -308,7 +308,7 @@ ExperimentFile plan_experiment(const TrainConfig& config,
            numbers(std::vector<nn::Sizes>(net.strides.begin() + 1, net.strides.end())));
   file.set("model.kernel_size", numbers(net.kernels));
   file.set("model.filters", numbers(plan.features));
-  const auto coarser = static_cast<int64_t>(plan.features.size()) - 2;  // than the finest output
+  const auto coarser = std::ssize(plan.features) - 2;  // than the finest output
   if (coarser > 0 && has_classes) {
     file.set("model.deep_supervision", Node::make_boolean(true));
     file.set("model.deep_supr_num", Node::make_integer(coarser));

@@ -84,10 +84,10 @@ std::vector<data::Sample> inputs_of(const PredictConfig& config,
   std::vector<data::Sample> inputs = pipelines::list_inputs(
       config.data, work.columns(config.data.scores()), tally.leaving_out(), work.wants());
   if (!inputs.empty()) {
-    inputs.resize(static_cast<std::size_t>(config.trainer.limit.of(
-        static_cast<int64_t>(inputs.size()), "trainer.limit_predict_batches")));
+    inputs.resize(static_cast<std::size_t>(
+        config.trainer.limit.of(std::ssize(inputs), "trainer.limit_predict_batches")));
   }
-  tally.images += static_cast<int64_t>(inputs.size());
+  tally.images += std::ssize(inputs);
   return inputs;
 }
 
@@ -99,7 +99,7 @@ int tell_plan(PredictWork& work, const std::vector<data::Sample>& inputs, Tally&
     try {
       const pipelines::Frames frames = pipelines::frames_of(input, work.source_key(), work.parts());
       const PredictWork::Plan plan = work.plan(frames[0]);
-      const auto count = static_cast<int64_t>(frames.size());
+      const auto count = std::ssize(frames);
       const std::string several = count == 1 ? "" : fmt::format("{} images of ", count);
       if (!plan.text.empty()) log::info("{}: {}{}", input.id, several, plan.text);
       all.windows += count * plan.windows;
@@ -207,7 +207,7 @@ void predict_head(OwnProcess& self,
       report();
       conclude(signal);
     });
-    Progress progress("predicting", static_cast<int64_t>(inputs.size()));
+    Progress progress("predicting", std::ssize(inputs));
     pipeline.run(inputs, progress);
   }
   gather(self.processes, work, tally);

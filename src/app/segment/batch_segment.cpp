@@ -158,7 +158,7 @@ class SegmentResults final : public pipelines::SegmentSink {
   void take(const SegmentedImage& image) override {
     files_.write(image);
     const std::lock_guard lock(tally_.mutex);
-    boxes_ += static_cast<int64_t>(image.objects.size());
+    boxes_ += std::ssize(image.objects);
     count();
   }
   void leave_out(const SegmentInput& input, std::exception_ptr error) override {
@@ -189,7 +189,7 @@ class SegmentResults final : public pipelines::SegmentSink {
     if (may_replace(path)) remove_quietly(path);
     if (!errors_.empty()) io::write_table(path, {"image", "view", "code", "error"}, errors_);
   }
-  int64_t failed() const { return static_cast<int64_t>(errors_.size()); }
+  int64_t failed() const { return std::ssize(errors_); }
 
  private:
   void count() {
@@ -327,7 +327,7 @@ int batch_segment(cli::Run run, const BatchSegmentConfig& config) {
             options.image_batch_size,
             options.io_workers);
   Tally tally(run.json);
-  tally.images = static_cast<int64_t>(inputs.size());
+  tally.images = std::ssize(inputs);
   pipelines::SegmentFiles files(
       folder,
       [&](const std::string& view) { return settings.at(view); },

@@ -121,7 +121,7 @@ struct TrainConfig : CommonConfig {
     if (window == nullptr || window->kind != config::Kind::list || dims == nullptr ||
         dims->kind != config::Kind::integer || dims->integer < 2 || dims->integer > 3)
       return;
-    const auto count = static_cast<int64_t>(window->list.size());
+    const auto count = std::ssize(window->list);
     if (count <= 1 || count == dims->integer) return;
     throw ConfigError(
         "task.inference_args.roi_size ({}): {} numbers, but spatial_dims is {}, expected as many; "

@@ -211,9 +211,7 @@ std::string sizes_text(const data::Batch& batch) {
 /// Cuts every image to its middle, no larger than `size`.
 void cut(data::Batch& batch, const std::vector<int64_t>& size) {
   for (auto& [key, images] : batch.tensors) {
-    for (std::size_t d = 0;
-         d < size.size() && images.dim() == static_cast<int64_t>(size.size()) + 2;
-         ++d) {
+    for (std::size_t d = 0; d < size.size() && images.dim() == std::ssize(size) + 2; ++d) {
       const auto dim = static_cast<int64_t>(d) + 2;
       const int64_t length = std::min(size[d], images.size(dim));
       images = images.narrow(dim, (images.size(dim) - length) / 2, length);

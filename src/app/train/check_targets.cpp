@@ -44,7 +44,7 @@ Looked look(const Setup& setup,
       data::make_transforms(setup.data->loader().transforms, Split::valid),
       nullptr,
       false);
-  const auto count = static_cast<int64_t>(pipeline.items().size());
+  const auto count = std::ssize(pipeline.items());
   const int64_t chosen = std::min(count, most);
   int64_t voxels = 0, done = 0;
   for (int64_t k = 0; k < chosen && voxels < kMostVoxels; ++k) {

@@ -79,7 +79,7 @@ int find_lr(cli::Run run, const TrainConfig& config) {
         "lr_find.min_lr or a higher lr_find.num_training",
         points.size());
   }
-  if (static_cast<int64_t>(points.size()) < options.num_training)
+  if (std::ssize(points) < options.num_training)
     log::info("ended after {} steps: the losses diverged", points.size());
   const std::string folder = open_run_folder(run);
   std::string table = "lr,loss,smoothed_loss\n";

@@ -43,8 +43,7 @@ std::string unknown_key(const Node& root,
 
 Node& item_of(Node& list, const std::string& step, const Override& override) {
   int64_t index = 0;
-  const bool fits = read_python_integer(step, index) && index >= 0 &&
-                    index < static_cast<int64_t>(list.list.size());
+  const bool fits = read_python_integer(step, index) && index >= 0 && index < std::ssize(list.list);
   if (fits) return list.list[static_cast<std::size_t>(index)];
   throw ConfigError(override.where() + ": a list of " + std::to_string(list.list.size()) +
                     ", expected an index of it instead of '" + step + "'");

@@ -283,8 +283,7 @@ class TreeBuilder {
   }
 
   const KnownChoice* find_known(const std::string& key) const {
-    const auto found =
-        std::ranges::find_if(known_, [&](const KnownChoice& known) { return known.key == key; });
+    const auto found = std::ranges::find(known_, key, &KnownChoice::key);
     return found == known_.end() ? nullptr : &*found;
   }
   std::vector<std::string> known_keys() const { return mapped(known_, &KnownChoice::key); }

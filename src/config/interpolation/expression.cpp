@@ -128,7 +128,7 @@ Value call_function(const std::string& name, const std::vector<Value>& arguments
                                   ", expected a list or text");
     const auto letters =
         std::ranges::count_if(value.text, [](char c) { return (c & 0xC0) != 0x80; });
-    return Value::make_integer(letters + static_cast<int64_t>(value.items.size()));
+    return Value::make_integer(letters + std::ssize(value.items));
   }
   const Kind kind = name == "int" ? Kind::integer : Kind::real;
   const Node node = cast(to_node(value), kind);

@@ -57,7 +57,7 @@ const Site* Interpolator::step(const Site& node, const Site& container, const st
            "'" + container.path() + "' is a list and " + quote(key) +
                " no index, expected 0, 1, ...");
     }
-    const bool is_inside = index >= 0 && index < static_cast<int64_t>(container.node->list.size());
+    const bool is_inside = index >= 0 && index < std::ssize(container.node->list);
     return is_inside ? &child(container, static_cast<std::size_t>(index)) : nullptr;
   }
   const auto& map = container.node->map;

@@ -97,8 +97,7 @@ void add_axis(std::vector<Axis>& axes,
             {*override.origin.file}};
   if (override.sweep != Override::Sweep::none)
     axis.texts = values_to_try(override, options_of_group);
-  const auto same =
-      std::ranges::find_if(axes, [&](const Axis& other) { return other.key == axis.key; });
+  const auto same = std::ranges::find(axes, axis.key, &Axis::key);
   if (same != axes.end()) {
     *same = std::move(axis);
   } else {

@@ -15,7 +15,7 @@ c10::ScalarType grid_type(const std::string& mode) {
 }
 
 at::Tensor transform_points(const at::Tensor& matrices, const std::vector<at::Tensor>& points) {
-  const auto dims = static_cast<int64_t>(points.size());
+  const auto dims = std::ssize(points);
   std::vector<int64_t> shape(points.size() + 1, 1);
   shape[0] = matrices.size(0);
   std::vector<at::Tensor> axes;

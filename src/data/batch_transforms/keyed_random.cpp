@@ -45,7 +45,7 @@ at::Tensor in_parts(const std::vector<Rng::Span>& spans,
                     int64_t count,
                     const at::Device& device,
                     const auto& fill) {
-  const auto streams = static_cast<int64_t>(spans.size());
+  const auto streams = std::ssize(spans);
   at::Tensor host = at::empty({2, streams, 1}, at::kLong);
   auto* value = host.mutable_data_ptr<int64_t>();
   for (const Rng::Span& span : spans) {

@@ -33,7 +33,7 @@ class PerBatch final : public BatchTransform {
       drawn.push_back(options_.draw_one(rngs[i], first.sizes().slice(1)));
     }
     if (chosen.empty()) return;
-    const bool all = static_cast<int64_t>(chosen.size()) == first.size(0);
+    const bool all = std::ssize(chosen) == first.size(0);
     const at::Tensor index = to_device(at::tensor(chosen, at::kLong), first.device());
     for (const std::size_t k : keys) {
       at::Tensor& images = batch.tensors.at(options_.keys[k]);
@@ -65,7 +65,7 @@ class PerBatch final : public BatchTransform {
 /// A number for each sample, as (N,1,...) to be broadcast with the images.
 inline at::Tensor per_sample(const std::vector<double>& numbers, const at::Tensor& images) {
   std::vector<int64_t> shape(static_cast<std::size_t>(images.dim()), 1);
-  shape[0] = static_cast<int64_t>(numbers.size());
+  shape[0] = std::ssize(numbers);
   return to_device(at::tensor(numbers, at::kDouble).to(at::kFloat).reshape(shape), images.device());
 }
 

@@ -102,7 +102,7 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
          {std::pair{"numTraining", "training"}, std::pair{"numTest", "test"}}) {
       const auto number = json.find(count), entries = json.find(list);
       if (number == json.end() || !number->is_number_integer() || entries == json.end() ||
-          !entries->is_array() || number->get<int64_t>() == static_cast<int64_t>(entries->size()))
+          !entries->is_array() || number->get<int64_t>() == std::ssize(*entries))
         continue;
       throw DataError(
           "{}: {} is {}, but {} lists {}", file, count, number->dump(), list, entries->size());
@@ -121,7 +121,7 @@ class DecathlonDatamodule final : public DataModule, public Described, public Pa
     } catch (const Error&) {  // reported when the image is read
       return;
     }
-    if (channels == static_cast<int64_t>(modality->size())) return;
+    if (channels == std::ssize(*modality)) return;
     throw DataError("{}: modality names {} channels, but {} has {}{}",
                     file,
                     modality->size(),

@@ -167,7 +167,7 @@ class NnUnetDatamodule final : public DataModule, public Described, public Parte
       }
       const auto count = json.find("numTraining");
       if (count != json.end() && count->is_number_integer() &&
-          count->get<int64_t>() != static_cast<int64_t>(cases.size())) {
+          count->get<int64_t>() != std::ssize(cases)) {
         throw DataError(
             "{}: numTraining is {}, but there are {} cases", place, count->dump(), cases.size());
       }

@@ -156,9 +156,9 @@ bool pair_names(const std::vector<std::string>& images,
         const std::string key = without_affixes(name, image);
         return !key.empty() && keys.count(key) > 0;
       });
-      const bool are_most = 10 * paired >= 9 * static_cast<int64_t>(images.size());
-      const bool have_all = 2 * paired >= static_cast<int64_t>(images.size()) &&
-                            10 * paired >= 9 * static_cast<int64_t>(targets.size());
+      const bool are_most = 10 * paired >= 9 * std::ssize(images);
+      const bool have_all =
+          2 * paired >= std::ssize(images) && 10 * paired >= 9 * std::ssize(targets);
       if (!are_own || !(are_most || have_all)) continue;
       of_image = image;
       of_target = target;

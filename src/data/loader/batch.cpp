@@ -133,7 +133,7 @@ void BatchBuilder::copy(int64_t row, Sample& sample) {
       rows_[static_cast<std::size_t>(row)].is_first = true;
       for (const auto& [key, image] : sample.tensors) {
         std::vector<int64_t> sizes = image.sizes().vec();
-        sizes.insert(sizes.begin(), static_cast<int64_t>(rows_.size()));
+        sizes.insert(sizes.begin(), std::ssize(rows_));
         tensors_[key] = memory_.take(sizes, layout_);
       }
     }
@@ -219,7 +219,7 @@ Batch BatchBuilder::finish() {
 
 Batch collate(std::vector<Sample> samples, const BatchLayout& layout) {
   BatchMemory memory(0);
-  BatchBuilder builder(static_cast<int64_t>(samples.size()), layout, memory);
+  BatchBuilder builder(std::ssize(samples), layout, memory);
   for (std::size_t i = 0; i < samples.size(); ++i)
     builder.set(static_cast<int64_t>(i), std::move(samples[i]), 0);
   return builder.finish();

@@ -87,7 +87,7 @@ io::TensorView pack(const io::TensorView& view,
                     std::string& type) {
   packed = io::compress_zstd(view.data, view.bytes);
   type = fmt::format("{} {}", view.dtype, fmt::join(view.shape, " "));
-  return {"U8", {static_cast<int64_t>(packed.size())}, packed.data(), packed.size()};
+  return {"U8", {std::ssize(packed)}, packed.data(), packed.size()};
 }
 
 at::Tensor unpack(const io::TensorView& packed, const std::string& type, const std::string& path) {

@@ -28,7 +28,7 @@ at::Tensor by_channel(const at::Tensor& image,
                       const std::vector<double>& numbers,
                       const auto& change) {
   if (numbers.size() == 1) return change(image, numbers[0]);
-  if (static_cast<int64_t>(numbers.size()) != image.size(0)) {
+  if (std::ssize(numbers) != image.size(0)) {
     throw DataError(std::to_string(image.size(0)) + " channels, expected " +
                     std::to_string(numbers.size()) + " as in the first key: channel_wise is true");
   }

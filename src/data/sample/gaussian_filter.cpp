@@ -57,7 +57,7 @@ at::Tensor gaussian_filter(const at::Tensor& image,
                            const std::string& approx,
                            double truncated) {
   const int64_t axes = image.dim() - 1;
-  if (sigma.size() != 1 && static_cast<int64_t>(sigma.size()) != axes)
+  if (sigma.size() != 1 && std::ssize(sigma) != axes)
     throw DataError(
         "{} spatial axes, expected a sigma for each or one for all, got {}", axes, sigma.size());
   at::Tensor result = image;

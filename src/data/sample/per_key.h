@@ -136,7 +136,7 @@ struct Range {
   double draw(Rng& rng) const { return rng.uniform(low, high); }
   std::vector<double> draw(Rng& rng, int64_t count) const {
     std::vector<double> numbers;
-    while (static_cast<int64_t>(numbers.size()) < count) numbers.push_back(draw(rng));
+    while (std::ssize(numbers) < count) numbers.push_back(draw(rng));
     return numbers;
   }
 };

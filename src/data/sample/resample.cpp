@@ -31,7 +31,7 @@ at::Tensor reflected(const at::Tensor& x, double low, double high) {
 
 /// The map from voxels to [-1, 1], as monai.networks.utils.normalize_transform.
 at::Tensor to_normalized(at::IntArrayRef size, bool align_corners) {
-  const auto dims = static_cast<int64_t>(size.size());
+  const auto dims = std::ssize(size);
   at::Tensor matrix = at::eye(dims + 1, at::kDouble);
   for (int64_t d = 0; d < dims; ++d) {
     const auto n = static_cast<double>(size[static_cast<std::size_t>(d)]);
@@ -179,7 +179,7 @@ at::Tensor affine_matrix(int64_t dims,
   }
   const auto fill = [&](const std::vector<double>& values, bool diagonal) {
     at::Tensor one = at::eye(dims + 1, at::kDouble);
-    for (int64_t d = 0; d < std::min<int64_t>(dims, static_cast<int64_t>(values.size())); ++d)
+    for (int64_t d = 0; d < std::min<int64_t>(dims, std::ssize(values)); ++d)
       one[d][diagonal ? d : dims] = values[static_cast<std::size_t>(d)];
     matrix = matrix.matmul(one);
   };
@@ -222,7 +222,7 @@ at::Tensor sample_grid(const at::Tensor& image,
 }
 
 at::Tensor about_centers(const at::Tensor& matrix, at::IntArrayRef from, at::IntArrayRef to) {
-  const auto dims = static_cast<int64_t>(from.size());
+  const auto dims = std::ssize(from);
   const auto move = [&](at::IntArrayRef size, double sign) {
     at::Tensor result = at::eye(dims + 1, at::kDouble);
     for (int64_t d = 0; d < dims; ++d)

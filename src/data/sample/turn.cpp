@@ -125,7 +125,7 @@ at::Tensor turned(const at::Tensor& image, const Turn& turn) {
 }
 
 at::Tensor matrix_of(const Turn& turn, at::IntArrayRef size) {
-  const auto dims = static_cast<int64_t>(turn.from.size());
+  const auto dims = std::ssize(turn.from);
   at::Tensor matrix = at::zeros({dims + 1, dims + 1}, at::kDouble);
   auto* rows = matrix.mutable_data_ptr<double>();
   rows[matrix.numel() - 1] = 1;

@@ -43,7 +43,7 @@ at::Tensor world_of(const io::Geometry& geometry) {
 void expect_overlap(at::IntArrayRef given, const at::Tensor& matrix, at::IntArrayRef wanted) {
   for (std::size_t d = 0; d < given.size(); ++d) {
     const at::Tensor row = matrix[static_cast<int64_t>(d)];
-    double low = row[static_cast<int64_t>(given.size())].item<double>(), high = low;
+    double low = row[std::ssize(given)].item<double>(), high = low;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const double reach =
           row[static_cast<int64_t>(i)].item<double>() * static_cast<double>(wanted[i] - 1);

@@ -340,7 +340,7 @@ class TargetCheck {
           meaning_.num_classes - 1,
           is_negative ? background_option(beyond.front()) : values_option(values));
     } else if (beyond.empty() && are_all_ && split_ == "train" &&
-               static_cast<int64_t>(values.size()) < meaning_.num_classes) {
+               std::ssize(values) < meaning_.num_classes) {
       say("num_classes={}, but only {} in {}: {} numbers the values that there are",
           meaning_.num_classes,
           fmt::join(values, ", "),

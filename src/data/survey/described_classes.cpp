@@ -80,7 +80,7 @@ int64_t classes_of(const std::vector<ClassFacts>& labels, std::string& why) {
   const int64_t lowest = labels.front().value, highest = labels.back().value;
   if (lowest < 0)
     throw ConfigError("plan: the targets have the label {}, expected 0 or more", lowest);
-  if (highest >= 2 * static_cast<int64_t>(labels.size())) {
+  if (highest >= 2 * std::ssize(labels)) {
     throw ConfigError(
         "plan: the targets hold {} labels up to {}, as for objects that are told apart, which "
         "--plan does not support here; set num_classes=1 to tell them from the background, "

@@ -166,7 +166,7 @@ void read_split(const std::vector<Sample>& items,
   std::mutex mutex;
   std::condition_variable finished;
   int64_t done = 0;
-  const auto all = static_cast<int64_t>(items.size());
+  const auto all = std::ssize(items);
   const auto work = [&](std::size_t i) {
     thread_local std::vector<uint64_t> counts(Histogram::kBins);
     for (const auto& [key, loader] : loaders) {

@@ -135,11 +135,10 @@ std::string layer_norm(Graph& graph, const Node& node) {
       Graph::is_none(node, 2) ? graph.weight(at::ones(shape)) : graph.name(node.input(2));
   std::vector<std::string> inputs{graph.name(node.input(0)), scale};
   if (!Graph::is_none(node, 3)) inputs.push_back(graph.name(node.input(3)));
-  return graph.add("LayerNormalization",
-                   inputs,
-                   Attributes()
-                       .add("axis", -static_cast<int64_t>(shape.size()))
-                       .add("epsilon", Graph::get<double>(node, 4)));
+  return graph.add(
+      "LayerNormalization",
+      inputs,
+      Attributes().add("axis", -std::ssize(shape)).add("epsilon", Graph::get<double>(node, 4)));
 }
 
 /// Converts pooling: (x, kernel, stride, padding, then arguments in which average and maximum

@@ -86,7 +86,7 @@ std::string attention(Graph& graph, const Node& node) {
   if (mask && mask->isTensor() && mask->toTensor().scalar_type() == at::kBool)
     throw Unsupported{"with a mask of yes and no"};
   const Sizes& sizes = graph.sizes(node.input(1));
-  const auto rank = static_cast<int64_t>(sizes.size());
+  const auto rank = std::ssize(sizes);
   Sizes order(sizes.size());
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[sizes.size() - 1], order[sizes.size() - 2]);

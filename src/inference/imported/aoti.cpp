@@ -133,7 +133,7 @@ class Compiled {
 
  private:
   void expect_shape(const at::Tensor& windows) const {
-    bool fits = windows.dim() == static_cast<int64_t>(extents_.size());
+    bool fits = windows.dim() == std::ssize(extents_);
     std::vector<std::string> taken;
     for (std::size_t d = 0; d < extents_.size(); ++d) {
       const Extent& extent = extents_[d];
@@ -181,7 +181,7 @@ ImportedModel open_aoti(const std::string& path) {
     throw DataError("{}: a compiled model that can't be loaded: {}", path, nn::brief(error));
   }
   if (extents[1].is_fixed()) imported.in_channels = extents[1].least;
-  imported.spatial_dims = static_cast<int64_t>(extents.size()) - 2;
+  imported.spatial_dims = std::ssize(extents) - 2;
   if (std::all_of(extents.begin() + 2, extents.end(), [](const Extent& e) { return e.is_fixed(); }))
     for (auto extent = extents.begin() + 2; extent != extents.end(); ++extent)
       imported.window.push_back(extent->least);

@@ -65,7 +65,7 @@ class BundleConfig {
   }
   Node resolved(const Node& node, int depth) const {
     if (depth > 32) refuse_bundle(node, "references that lead to themselves");
-    resolved_ += 1 + static_cast<int64_t>(node.string.size()) / 64;
+    resolved_ += 1 + std::ssize(node.string) / 64;
     if (resolved_ > kMostResolved) {
       refuse_bundle(node,
                     fmt::format("references that stand for more than {} values", kMostResolved));
@@ -97,7 +97,7 @@ class BundleConfig {
 
 /// Reverses a list of one number per axis.
 void turn_axes(Node& values, int64_t dims) {
-  if (values.kind == config::Kind::list && static_cast<int64_t>(values.list.size()) == dims)
+  if (values.kind == config::Kind::list && std::ssize(values.list) == dims)
     std::ranges::reverse(values.list);
 }
 

@@ -52,7 +52,7 @@ class Trial {
       const std::vector<at::Tensor> outputs = forward_(at::ones(shape));
       if (outputs.empty()) throw DataError("it returns nothing");
       const at::Tensor& first = outputs[0];
-      bool is_same = first.dim() == static_cast<int64_t>(shape.size()) && first.size(0) == 1;
+      bool is_same = first.dim() == std::ssize(shape) && first.size(0) == 1;
       for (std::size_t d = 0; is_same && d < sides.size(); ++d) {
         const int64_t out = first.size(static_cast<int64_t>(d) + 2);
         is_same = out > 0 && (out % sides[d] == 0 || sides[d] % out == 0);

@@ -39,7 +39,7 @@ struct NnunetLabels {
     if (!are_regions) std::ranges::sort(found);
     for (const auto& [number, name] : found) names.push_back(name);
   }
-  int64_t channels() const { return static_cast<int64_t>(names.size()) + (are_regions ? 0 : 1); }
+  int64_t channels() const { return std::ssize(names) + (are_regions ? 0 : 1); }
 };
 
 /// The configuration, by the name of the folder.
@@ -193,7 +193,7 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   const Node* channels = dataset.find_direct("channel_names");
   if (channels == nullptr) channels = &dataset.at("modality");
   Node model = nn::nnunet_model(configuration, plans_file);
-  model.set("in_channels", Node::make_integer(static_cast<int64_t>(channels->map.size())));
+  model.set("in_channels", Node::make_integer(std::ssize(channels->map)));
   model.set("out_channels", Node::make_integer(labels.channels()));
   const bool is_planar = model.get<int64_t>("spatial_dims") == 2;
 

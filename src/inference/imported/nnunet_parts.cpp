@@ -84,7 +84,7 @@ void join_nnunet(std::vector<LoadedModel>& models, const std::vector<std::size_t
   Node copy = Node::make_map();
   copy.set("_target_", Node::make_string("CopyItemsd"));
   copy.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
-  copy.set("times", Node::make_integer(static_cast<int64_t>(firsts.size()) - 1));
+  copy.set("times", Node::make_integer(std::ssize(firsts) - 1));
   std::vector<Node>& steps = models.front().config.find("data.transforms.valid")->list;
   steps.insert(steps.end() - 1, std::move(copy));
   for (std::size_t part = 1; part < firsts.size(); ++part) {
@@ -95,9 +95,9 @@ void join_nnunet(std::vector<LoadedModel>& models, const std::vector<std::size_t
   Node& task = *models.front().config.find("task");
   Node decoder = Node::make_map();
   decoder.set("_target_", Node::make_string("ClassDecoder"));
-  decoder.set("num_classes", Node::make_integer(static_cast<int64_t>(names.size()) + 1));
+  decoder.set("num_classes", Node::make_integer(std::ssize(names) + 1));
   decoder.set("labels_only", Node::make_boolean(true));
-  task.set("num_classes", Node::make_integer(static_cast<int64_t>(names.size()) + 1));
+  task.set("num_classes", Node::make_integer(std::ssize(names) + 1));
   task.set("class_names", Node::make_list(std::move(names)));
   task.set("decoder", std::move(decoder));
 }

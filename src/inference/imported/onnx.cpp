@@ -29,7 +29,7 @@ ImportedModel open_onnx(const std::string& path, const std::optional<OnnxEnds>& 
     if (facts.ends_with_sigmoid) imported.activation = "sigmoid";
     onnx =
         std::make_shared<const std::string>(std::move(facts.whole.empty() ? bytes : facts.whole));
-    imported.spatial_dims = static_cast<int64_t>(facts.shape.size()) - 2;
+    imported.spatial_dims = std::ssize(facts.shape) - 2;
     if (facts.shape.size() > 2) {
       imported.in_channels = std::max<int64_t>(0, facts.shape[1]);
       const std::vector<int64_t> window(facts.shape.begin() + 2, facts.shape.end());

@@ -164,7 +164,7 @@ std::shared_ptr<ov::Model> with_usual_ends(const std::shared_ptr<ov::Model>& mod
     results.push_back(std::make_shared<ov::op::v0::Result>(turned(value, from, own)));
   }
   if (!is_changed) return model;
-  ov::PartialShape usual = ov::PartialShape::dynamic(static_cast<int64_t>(own.size()));
+  ov::PartialShape usual = ov::PartialShape::dynamic(std::ssize(own));
   for (std::size_t d = 0; shape.rank().is_static() && d < own.size(); ++d)
     usual[static_cast<std::ptrdiff_t>(d)] = side_of(shape, layout, own[d]);
   const auto turned_image =

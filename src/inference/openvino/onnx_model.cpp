@@ -94,7 +94,7 @@ std::shared_ptr<ov::Model> read_onnx(ov::Core& core,
                                      const std::vector<int64_t>& shape) {
   std::shared_ptr<ov::Model> model = read_any(core, onnx);
   ov::PartialShape own = model->input().get_partial_shape();
-  if (own.rank().is_dynamic()) own = ov::PartialShape::dynamic(static_cast<int64_t>(shape.size()));
+  if (own.rank().is_dynamic()) own = ov::PartialShape::dynamic(std::ssize(shape));
   if (own.size() != shape.size()) {
     throw EngineUnfit(fmt::format("it takes {} axes, not {}", own.size(), shape.size()), false);
   }

@@ -112,7 +112,7 @@ Forward averaged(std::vector<Forward> members,
                  const std::vector<int64_t>& divisor,
                  bool exclusive,
                  bool variance) {
-  const auto dims = static_cast<int64_t>(divisor.size());
+  const auto dims = std::ssize(divisor);
   const bool of_probabilities = options.average == "probabilities" || variance;
   if (variance && members.size() == 1 && options.is_plain()) {
     throw ConfigError(

@@ -13,7 +13,7 @@ namespace {
 /// each other. `matrix`: voxels_between().
 at::Tensor followed_axes(const at::Tensor& matrix, const std::vector<int64_t>& size) {
   constexpr double kNothing = 1e-6;  // voxels, over the whole image
-  const auto dims = static_cast<int64_t>(size.size());
+  const auto dims = std::ssize(size);
   const at::Tensor follows =
       (matrix.narrow(0, 0, dims).narrow(1, 0, dims).abs() * at::tensor(size)).gt(kNothing);
   const auto is_one = [&](int64_t dim) { return follows.sum(dim).eq(1).all().item<bool>(); };

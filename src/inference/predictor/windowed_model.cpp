@@ -333,7 +333,7 @@ WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,
   const WindowLayout layout = layout_windows(size, windows);
   double image = is_by_rows ? 0 : 4.0 * static_cast<double>(model.in_channels);
   for (const int64_t side : size) image *= static_cast<double>(side);
-  const auto parts = static_cast<int64_t>(parts_.size());
+  const auto parts = std::ssize(parts_);
   Plan plan{memory.windows * parts, memory.by_slabs + image * static_cast<double>(parts), ""};
   plan.text = fmt::format("{} voxels{}{}: {}{} windows of {}, {} at once, {}",
                           fmt::join(size, "x"),

@@ -61,7 +61,7 @@ void WindowedModel::run(const ModelInput& input,
         p == 0 ? windows : windows_of(parts_[p], input.sample.id, size),
         [&](int64_t, const std::vector<at::Tensor>& values) { rows.push_back(values[0].clone()); },
         [&](int64_t done, int64_t total) {
-          const auto parts = static_cast<int64_t>(parts_.size());
+          const auto parts = std::ssize(parts_);
           if (progress) progress(done + static_cast<int64_t>(p) * total, parts * total);
         },
         range);

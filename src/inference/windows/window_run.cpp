@@ -102,7 +102,7 @@ WindowRun::WindowRun(const WindowLayout& layout,
       options_(options),
       grid_(make_grid(layout, options, layout.roi)),
       per_image_(grid_.windows()),
-      per_row_(per_image_ / static_cast<int64_t>(grid_.axes[0].starts.size())),
+      per_row_(per_image_ / std::ssize(grid_.axes[0].starts)),
       total_(per_image_ * images),
       type_(type),
       image_device_(image_device),
@@ -169,7 +169,7 @@ std::vector<at::Tensor> WindowRun::predict(const Forward& model, int64_t count) 
   if (made.empty()) throw DataError("sliding window: the model made no output");
   for (at::Tensor& output : made) {
     if (layout_.slice_dim >= 0) output = output.unsqueeze(layout_.slice_dim + 2);
-    if (output.dim() != static_cast<int64_t>(shape_.size()) || output.size(0) != count) {
+    if (output.dim() != std::ssize(shape_) || output.size(0) != count) {
       throw DataError("sliding window: the model made ({}) of windows of ({})",
                       fmt::join(output.sizes(), ","),
                       fmt::join(windows.sizes(), ","));

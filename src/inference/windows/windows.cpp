@@ -143,7 +143,7 @@ at::Tensor weight_map(const WindowLayout& layout, const SlidingWindowOptions& op
     if (static_cast<int64_t>(d) != layout.slice_dim) without.push_back(layout.roi[d]);
   }
   at::Tensor map = given;
-  while (map.dim() > static_cast<int64_t>(with.size()) && map.size(0) == 1) map = map.squeeze(0);
+  while (map.dim() > std::ssize(with) && map.size(0) == 1) map = map.squeeze(0);
   if (map.sizes() != at::IntArrayRef(with) && map.sizes() != at::IntArrayRef(without)) {
     throw ConfigError("roi_weight_map has the shape ({}), windows have ({}): expected the same",
                       fmt::join(given.sizes(), ","),
@@ -157,7 +157,7 @@ at::Tensor weight_map(const WindowLayout& layout, const SlidingWindowOptions& op
 
 int64_t WindowLayout::windows() const {
   int64_t count = 1;
-  for (const Sizes& line : starts) count *= static_cast<int64_t>(line.size());
+  for (const Sizes& line : starts) count *= std::ssize(line);
   return count;
 }
 

@@ -202,8 +202,7 @@ class Layers {
   Image image() const {
     Image image;
     image.dtype = Dtype::i32;
-    image.shape = {
-        std::max<int64_t>(1, static_cast<int64_t>(layers_.size())), 1, image_.height, image_.width};
+    image.shape = {std::max<int64_t>(1, std::ssize(layers_)), 1, image_.height, image_.width};
     image.pixels.resize(image.bytes());
     std::size_t at = 0;
     for (const Layer& layer : layers_) {
@@ -265,7 +264,7 @@ Image paint_annotations(const std::string& path,
     throw DataError(path + ": class_names are not known, expected the name of each class");
   Image target;
   target.dtype = Dtype::i32;
-  target.shape = {kind == TargetKind::channels ? static_cast<int64_t>(class_names.size()) : 1,
+  target.shape = {kind == TargetKind::channels ? std::ssize(class_names) : 1,
                   image.depth,
                   image.height,
                   image.width};

@@ -64,7 +64,7 @@ std::vector<std::string> files_of(const std::string& path) {
     if (count > 0 && is_dicom({head, static_cast<std::size_t>(count)}, name))
       files.push_back(entry.path().string());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -75,7 +75,7 @@ void add(const std::string& file, std::vector<Group>& groups) {
   for (std::size_t i = 0; i < header.frames.size(); ++i) {
     DicomFrame frame = header.frames[i];
     frame.has_orientation = frame.has_orientation && is_orientation(frame.orientation);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
+    auto group = std::ranges::find_if(groups, [&](const Group& other) {
       const DicomFrame& first = other.slices[0].slice.where;
       return other.stack.header.series == header.series && other.stack.header.like(header) &&
              first.has_orientation == frame.has_orientation &&
@@ -123,9 +123,7 @@ void sort_by_place(const std::string& path, Group& group, const Vector& normal) 
   const auto place = [&](const Numbered& numbered) {
     return dot(normal, numbered.slice.where.position);
   };
-  std::stable_sort(slices.begin(), slices.end(), [&](const Numbered& a, const Numbered& b) {
-    return place(a) < place(b);
-  });
+  std::ranges::stable_sort(slices, {}, place);
   const double range = place(slices.back()) - place(slices.front()),
                same = 0.01 * range / static_cast<double>(slices.size());
   std::vector<std::size_t> starts;
@@ -160,9 +158,7 @@ void sort_by_place(const std::string& path, Group& group, const Vector& normal) 
 
 void sort_by_number(const std::string& path, Group& group) {
   std::vector<Numbered>& slices = group.slices;
-  std::stable_sort(slices.begin(), slices.end(), [](const Numbered& a, const Numbered& b) {
-    return a.instance < b.instance;
-  });
+  std::ranges::stable_sort(slices, {}, &Numbered::instance);
   for (std::size_t i = 1; i < slices.size(); ++i) {
     const DicomSlice &before = slices[i - 1].slice, &slice = slices[i].slice;
     if (slice.file != before.file && slices[i].instance == slices[i - 1].instance) {
@@ -174,7 +170,7 @@ void sort_by_number(const std::string& path, Group& group) {
           group.stack.files[slice.file]);
     }
   }
-  const auto count = static_cast<int64_t>(slices.size());
+  const auto count = std::ssize(slices);
   (group.stack.header.is_cine ? group.stack.timepoints : group.stack.planes) = count;
 }
 
@@ -187,10 +183,10 @@ void check_distances(const std::string& path, const Group& group, const Vector& 
   }
   if (distances.size() < 2) return;
   std::vector<double> sorted = distances;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double usual = sorted[sorted.size() / 2];
   if (sorted.back() > (1 + kGap) * usual) {
-    const auto widest = std::max_element(distances.begin(), distances.end()) - distances.begin();
+    const auto widest = std::ranges::max_element(distances) - distances.begin();
     throw DataError(
         "{}: {:.3f} mm between planes {} and {} and {:.3f} mm between most, expected equal "
         "distances; slices may be missing: copy the series again",
@@ -277,11 +273,11 @@ DicomStack read_stack(const std::string& path, int64_t scene, int64_t& scenes) {
     for (const Numbered& numbered : group.slices) first = std::min(first, numbered.instance);
     return first;
   };
-  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+  std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) {
     const int order = a.stack.header.series.compare(b.stack.header.series);
     return order != 0 ? order < 0 : first_instance(a) < first_instance(b);
   });
-  scenes = static_cast<int64_t>(groups.size());
+  scenes = std::ssize(groups);
   if (scene < -1 || scene >= scenes || (scene == -1 && scenes > 1)) {
     throw DataError(
         "{}: {}{} DICOM series (or orientations, or sizes), expected one: choose a scene, or move "

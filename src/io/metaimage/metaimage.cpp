@@ -185,8 +185,7 @@ bool is_meta(const std::string& head, const std::string& path) {
 std::vector<int64_t> meta_sizes(const std::string& path, const MetaHeader& header) {
   const std::vector<int64_t> count = whole_numbers(path, "NDims", header.value({"NDims"}));
   std::vector<int64_t> sizes = whole_numbers(path, "DimSize", header.value({"DimSize"}));
-  if (sizes.size() < 2 || sizes.size() > 4 || count.size() != 1 ||
-      count[0] != static_cast<int64_t>(sizes.size()))
+  if (sizes.size() < 2 || sizes.size() > 4 || count.size() != 1 || count[0] != std::ssize(sizes))
     fail_meta(path, fmt::format("has {} sizes", sizes.size()));
   return sizes;
 }

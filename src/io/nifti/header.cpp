@@ -284,7 +284,7 @@ std::string format_nifti(const NiftiHeader& header) {
     put_field(head, 14, static_cast<int16_t>(8 * nifti_type("", header).type.size()));
     put_all<int64_t>(head, 16, header.dim);
     put_all<double>(head, 104, header.pixdim);
-    put_field(head, 168, static_cast<int64_t>(head.size()));
+    put_field(head, 168, std::ssize(head));
     put_field(head, 176, header.slope);
     put_field(head, 344, static_cast<int32_t>(header.qform));
     put_field(head, 348, static_cast<int32_t>(header.sform));

@@ -318,7 +318,7 @@ std::unique_ptr<ImageReader> open_nrrd(const std::string& path, const Selection&
   const std::vector<int64_t> dimension =
       whole_numbers(path, "dimension", header.value("dimension"));
   if (sizes.size() < 2 || sizes.size() > 5 || dimension.size() != 1 ||
-      dimension[0] != static_cast<int64_t>(sizes.size()))
+      dimension[0] != std::ssize(sizes))
     fail_nrrd(path, fmt::format("has {} sizes", sizes.size()));
   const auto directions = nrrd_vectors(path, header.value("space directions"));
   const NrrdAxes axes = nrrd_axes(path, header, sizes.size(), directions);

@@ -33,7 +33,7 @@ class CocoWriter {
   /// Adds a class, also where no object is of it.
   void add_class(int64_t label, const std::string& class_name) { category_of(label, class_name); }
   void finish();
-  int64_t images() const { return static_cast<int64_t>(images_.size()); }
+  int64_t images() const { return std::ssize(images_); }
   int64_t objects() const { return objects_; }
 
  private:

@@ -286,7 +286,7 @@ void set_axes(const std::string& path,
               const std::vector<int64_t>& sizes,
               ImageInfo& info,
               RawVoxels& voxels) {
-  auto step = static_cast<int64_t>(voxels.samples.type.size());
+  auto step = std::ssize(voxels.samples.type);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const int64_t size = sizes[i];
     if (names[i] == 'T') {

@@ -74,7 +74,7 @@ TiffLayout imagej_layout(const TiffFile& file,
   };
   const int64_t images = size("images"), frames = size("frames");
   int64_t channels = size("channels"), slices = size("slices");
-  auto count = static_cast<int64_t>(pages.size());
+  auto count = std::ssize(pages);
   const auto planes = [&] {  // may be beyond any integer
     return double{1} * static_cast<double>(frames) * static_cast<double>(slices) *
            static_cast<double>(channels);

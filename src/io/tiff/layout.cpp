@@ -238,7 +238,7 @@ bool shaped_layout(const std::string& path,
           planes);
     }
   }
-  layout.scenes = static_cast<int64_t>(starts.size());
+  layout.scenes = std::ssize(starts);
   place(path, named(path, selection.axes, axes), planes, layout);
   const PageIndices part(pages.begin() + static_cast<std::ptrdiff_t>(begin),
                          pages.begin() + static_cast<std::ptrdiff_t>(end));
@@ -285,9 +285,9 @@ TiffLayout plain_layout(const std::string& path,
   }
   check_scene(path, scene, groups.size());
   const PageIndices& group = groups[static_cast<std::size_t>(scene)];
-  layout.scenes = static_cast<int64_t>(groups.size());
+  layout.scenes = std::ssize(groups);
   if (is_aperio) layout.own_scenes = {0};
-  const auto count = static_cast<int64_t>(group.size());
+  const auto count = std::ssize(group);
   const bool is_akoya = all[0].description.find("<PerkinElmer-QPI") != std::string::npos;
   place(path, named(path, selection.axes, {{is_akoya ? 'C' : 'Z', count}}), count, layout);
   map_to(group, layout);

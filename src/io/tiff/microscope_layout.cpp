@@ -97,13 +97,13 @@ bool lsm_layout(const TiffFile& file,
     default:  // x-z planes and lines over time are one page
       break;
   }
-  const auto per_position = static_cast<int64_t>(pages.size()) / positions;
-  if (per_position * positions != static_cast<int64_t>(pages.size()))
+  const auto per_position = std::ssize(pages) / positions;
+  if (per_position * positions != std::ssize(pages))
     refuse_format(file, "LSM", fmt::format("of {} positions in {} pages", positions, pages.size()));
   check_scene(file.path(), selection.scene, static_cast<std::size_t>(positions));
   layout.scenes = positions;
   place(file.path(), named(file.path(), selection.axes, axes), per_position, layout);
-  if (static_cast<int64_t>(layout.pages.size()) != per_position) {
+  if (std::ssize(layout.pages) != per_position) {
     refuse_format(
         file,
         "LSM",

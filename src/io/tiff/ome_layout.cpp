@@ -67,7 +67,7 @@ class OmeLayout {
             planes * number(images_[static_cast<std::size_t>(i)].pixels, side, 1), INT32_MAX);
       first = std::min<int64_t>(first + planes, INT32_MAX);
     }
-    layout_.scenes = static_cast<int64_t>(images_.size());
+    layout_.scenes = std::ssize(images_);
     read_image(images_[static_cast<std::size_t>(scene)], first);
     return layout_;
   }
@@ -214,7 +214,7 @@ class OmeLayout {
       if (!is_mapped) first = number(data.attributes, "IFD", 0);
       is_mapped = true;
     }
-    const auto page_count = static_cast<int64_t>(pages_.size());
+    const auto page_count = std::ssize(pages_);
     if (first >= page_count) fail("gives a plane no page of this file");
     const TiffPage& page = pages_[static_cast<std::size_t>(first)];
     if (number(pixels, "SizeX", page.width) != page.width ||
@@ -305,7 +305,7 @@ class OmeLayout {
     }
     const auto first = static_cast<int64_t>(own_.pages[static_cast<std::size_t>(
         (timepoint * own_.channels + channel) * own_.planes + plane)]);
-    const auto total = static_cast<int64_t>(pages.size());
+    const auto total = std::ssize(pages);
     const int64_t page = number(data, "IFD", 0);
     const int64_t count = std::min(
         number(data, "PlaneCount", data.count("IFD") != 0 ? 1 : total - first), total - first);

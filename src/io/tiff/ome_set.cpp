@@ -44,8 +44,7 @@ class OmeSetImage final : public ImageReader {
     const bool is_named =
         std::ranges::any_of(names, [](const auto& name) { return !name.empty(); });
     info_.channel_names.clear();
-    if (is_named && static_cast<int64_t>(names.size()) == info_.shape[0])
-      info_.channel_names = names;
+    if (is_named && std::ssize(names) == info_.shape[0]) info_.channel_names = names;
     Selection one = selection;
     one.scene = std::max<int64_t>(one.scene, 0);
     chosen_ = select(path_, one, info_);

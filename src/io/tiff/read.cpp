@@ -70,7 +70,7 @@ class TiffImage final : public ImageReader {
 
  private:
   int64_t count_levels(const TiffPage& first, TiffFile::Handle& handle) const {
-    if (!layout_.smaller.empty()) return 1 + static_cast<int64_t>(layout_.smaller.size());
+    if (!layout_.smaller.empty()) return 1 + std::ssize(layout_.smaller);
     int64_t levels = 1;
     uint32_t width = first.width, height = first.height;
     for (const uint64_t offset : first.smaller) {  // there may also be pages that are no smaller
@@ -146,8 +146,7 @@ class TiffImage final : public ImageReader {
     const auto& names = layout_.channel_names;
     const bool is_named =
         std::ranges::any_of(names, [](const auto& name) { return !name.empty(); });
-    if (is_named && static_cast<int64_t>(names.size()) == info_.shape[0])
-      info_.channel_names = names;
+    if (is_named && std::ssize(names) == info_.shape[0]) info_.channel_names = names;
   }
 
   void read_plane(int64_t group,

@@ -114,7 +114,7 @@ void take_samples(const std::string& path,
   StoredType type = stored_type(page);
   if (!is_packed(page)) {
     type.is_swapped = is_swapped;
-    const auto size = static_cast<int64_t>(type.size());
+    const auto size = std::ssize(type);
     const unsigned char* from = row + (first * samples + sample) * size;
     return convert(path, type, from, samples * size, count, into);
   }

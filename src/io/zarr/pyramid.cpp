@@ -62,7 +62,7 @@ std::vector<PyramidLevel> pyramid_levels(const std::array<int64_t, 4>& shape,
   std::vector<PyramidLevel> levels{{shape, {1, 1, 1}}};
   for (;;) {
     PyramidLevel level = levels.back();
-    const auto count = static_cast<int64_t>(levels.size());
+    const auto count = std::ssize(levels);
     const int64_t larger = std::max(level.shape[2], level.shape[3]);
     if (larger == 1 || (most == 0 ? larger <= kSmall : count >= most) || count >= kMost)
       return levels;

@@ -121,7 +121,7 @@ ZarrArray ZarrReader::open(const Selection& selection) {
                         ? "a group without an image"
                         : "the list of labels " + excerpt(*labels) + "; open one of these folders");
   }
-  info_.scenes = static_cast<int64_t>(scenes.size());
+  info_.scenes = std::ssize(scenes);
   ImageInfo only_scenes;
   only_scenes.scenes = info_.scenes;
   select(path_, {selection.scene, 0, -1, {}}, only_scenes);
@@ -135,7 +135,7 @@ ZarrArray ZarrReader::open(const Selection& selection) {
 }
 
 ZarrArray ZarrReader::open_level(const OmeImage& image, const Selection& selection) {
-  info_.levels = static_cast<int64_t>(image.levels.size());
+  info_.levels = std::ssize(image.levels);
   ImageInfo only_levels;
   only_levels.levels = info_.levels;
   select(path_, {0, selection.level, -1, {}}, only_levels);
@@ -183,7 +183,7 @@ void ZarrReader::set_shape(const Selection& selection,
   info_.dtype = meta.type.dtype;
   info_.shape = {side_of(axes_.c), side_of(axes_.z), side_of(axes_.y), side_of(axes_.x)};
   info_.timepoints = side_of(axes_.t);
-  if (static_cast<int64_t>(names.size()) == info_.shape[0] &&
+  if (std::ssize(names) == info_.shape[0] &&
       std::ranges::any_of(names, [](auto& name) { return !name.empty(); }))
     info_.channel_names = names;
   chosen_ = select(path_, selection, info_);

@@ -47,8 +47,8 @@ void check(const std::string& path, const ImageInfo& info, const ZarrOptions& op
   for (const int64_t side : info.shape) {
     if (side < 1) throw std::logic_error("a Zarr image without voxels");
   }
-  if (info.timepoints < 1 || (!info.channel_names.empty() &&
-                              static_cast<int64_t>(info.channel_names.size()) != info.shape[0]))
+  if (info.timepoints < 1 ||
+      (!info.channel_names.empty() && std::ssize(info.channel_names) != info.shape[0]))
     throw std::logic_error("a Zarr image without time points, or channels and names that differ");
   bool is_sharded = false;
   for (std::size_t i = 0; i < 4; ++i) {

@@ -158,7 +158,7 @@ void MeanAveragePrecision::add(const ops::Boxes& boxes, const ops::Boxes& truth)
 
 void MeanAveragePrecision::gather(const std::function<at::Tensor(const at::Tensor& rows)>& of_all) {
   constexpr int64_t kColumns = sizeof(Found) / sizeof(double);
-  const auto count = static_cast<int64_t>(found_.size());
+  const auto count = std::ssize(found_);
   const at::Tensor rows =
       of_all(at::from_blob(found_.data(), {count, kColumns}, at::kDouble).clone()).contiguous();
   const auto* const first = reinterpret_cast<const Found*>(rows.const_data_ptr<double>());

@@ -144,8 +144,7 @@ class RankingMetric final : public Metric {
       sorted.push_back({values[i][k], is == 1});
     }
     if (!is_finite) sorted.clear();  // 0 / 0: NaN
-    std::ranges::sort(
-        sorted, [](const Ranked& a, const Ranked& b) { return a.probability > b.probability; });
+    std::ranges::sort(sorted, std::greater(), &Ranked::probability);
     return sorted;
   }
   /// (N,2K): the probabilities and targets of all images.

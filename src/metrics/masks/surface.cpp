@@ -49,7 +49,7 @@ void crop_to_box(at::Tensor& prediction, at::Tensor& truth) {
 
 /// Voxel sizes of an image where all are known, else none.
 std::vector<double> sampling_of(const std::vector<std::vector<double>>& spacing_um, int64_t image) {
-  if (image >= static_cast<int64_t>(spacing_um.size())) return {};
+  if (image >= std::ssize(spacing_um)) return {};
   const std::vector<double>& sizes = spacing_um[static_cast<std::size_t>(image)];
   const bool is_known = std::ranges::all_of(sizes, [](double s) { return s > 0; });
   return is_known ? sizes : std::vector<double>{};

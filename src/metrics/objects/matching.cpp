@@ -14,7 +14,7 @@ struct ObjectSizes {
   std::unordered_map<int64_t, int64_t> index;
   std::vector<int64_t> voxels;
   int64_t add(int64_t label, int64_t count) {
-    const auto [place, is_new] = index.emplace(label, static_cast<int64_t>(voxels.size()));
+    const auto [place, is_new] = index.emplace(label, std::ssize(voxels));
     if (is_new) voxels.push_back(0);
     voxels[static_cast<std::size_t>(place->second)] += count;
     return place->second;
@@ -138,8 +138,8 @@ ObjectOverlaps overlaps_of(const at::Tensor& prediction, const at::Tensor& truth
       shared[static_cast<std::size_t>(true_index)][predicted_index] += end - i;
   }
   ObjectOverlaps overlaps;
-  overlaps.true_objects = static_cast<int64_t>(true_objects.voxels.size());
-  overlaps.predicted_objects = static_cast<int64_t>(predicted_objects.voxels.size());
+  overlaps.true_objects = std::ssize(true_objects.voxels);
+  overlaps.predicted_objects = std::ssize(predicted_objects.voxels);
   for (std::size_t truth_index = 0; truth_index < shared.size(); ++truth_index) {
     for (const auto& [prediction_index, voxels] : shared[truth_index]) {
       const int64_t all = true_objects.voxels[truth_index] - voxels +

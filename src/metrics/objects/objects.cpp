@@ -28,8 +28,7 @@ double share(double part, double whole) {
 class ObjectMetric : public SumsMetric {
  public:
   explicit ObjectMetric(std::vector<double> thresholds)
-      : SumsMetric({static_cast<int64_t>(thresholds.size()), 6}),
-        thresholds_(std::move(thresholds)) {}
+      : SumsMetric({std::ssize(thresholds), 6}), thresholds_(std::move(thresholds)) {}
   Input input() const final { return Input::objects; }
   void update(const Compared& batch) final {
     check_shapes("objects", batch, 1);

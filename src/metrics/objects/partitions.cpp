@@ -44,7 +44,7 @@ Contingency contingency_of(const at::Tensor& prediction,
 class PartitionMetric : public SumsMetric {
  public:
   PartitionMetric(std::vector<std::string> names, bool only_objects)
-      : SumsMetric({static_cast<int64_t>(names.size()) + 1}),
+      : SumsMetric({std::ssize(names) + 1}),
         names_(std::move(names)),
         only_objects_(only_objects) {}
   Input input() const final { return Input::objects; }
@@ -59,14 +59,14 @@ class PartitionMetric : public SumsMetric {
           values_of(contingency_of(counted(batch.prediction), counted(batch.truth), only_objects_));
       if (values.empty()) continue;
       for (std::size_t i = 0; i < values.size(); ++i) sums[static_cast<int64_t>(i)] += values[i];
-      sums[static_cast<int64_t>(names_.size())] += 1;
+      sums[std::ssize(names_)] += 1;
     }
   }
   std::map<std::string, double> compute() const final {
     const auto sums = sums_.accessor<double, 1>();
     std::map<std::string, double> named;
     for (std::size_t i = 0; i < names_.size(); ++i)
-      named[names_[i]] = sums[static_cast<int64_t>(i)] / sums[static_cast<int64_t>(names_.size())];
+      named[names_[i]] = sums[static_cast<int64_t>(i)] / sums[std::ssize(names_)];
     return named;
   }
 

@@ -38,7 +38,7 @@ struct FixedSizeModel : Model {
   std::vector<int64_t> fixed_size() const override { return sides_; }
   int64_t in_channels() const override { return channels_.first; }
   int64_t out_channels() const override { return channels_.second; }
-  int64_t spatial_dims() const override { return static_cast<int64_t>(sides_.size()); }
+  int64_t spatial_dims() const override { return std::ssize(sides_); }
 
  private:
   Sizes sides_;

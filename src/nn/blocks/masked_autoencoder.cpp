@@ -67,7 +67,7 @@ at::Tensor tokens_at(const at::Tensor& tokens, const at::Tensor& indices) {
 }
 
 at::Tensor image_of(const at::Tensor& patches, const Sizes& grid, const Sizes& patch_size) {
-  const auto dims = static_cast<int64_t>(grid.size());
+  const auto dims = std::ssize(grid);
   Sizes inside{-1};
   inside.insert(inside.end(), patch_size.begin(), patch_size.end());
   Sizes sides{patches.size(0), -1}, places{0, 1 + dims};
@@ -80,7 +80,7 @@ at::Tensor image_of(const at::Tensor& patches, const Sizes& grid, const Sizes& p
 }
 
 at::Tensor wave_positions(const Sizes& grid, int64_t features) {
-  const auto dims = static_cast<int64_t>(grid.size());
+  const auto dims = std::ssize(grid);
   const int64_t per_axis = (features + 2 * dims - 1) / (2 * dims) * 2;
   const at::Tensor rates = at::pow(10000.0, -at::arange(0, per_axis, 2, at::kFloat) / per_axis);
   std::vector<at::Tensor> axes, parts;

@@ -40,13 +40,13 @@ at::Tensor into_windows(const at::Tensor& x, const Sizes& window) {
   }
   for (std::size_t d = 0; d < window.size(); ++d) order.push_back(2 * static_cast<int64_t>(d) + 2);
   split.push_back(x.size(-1));
-  order.push_back(static_cast<int64_t>(split.size()) - 1);
+  order.push_back(std::ssize(split) - 1);
   return x.reshape(split).permute(order).reshape({-1, voxels(window), x.size(-1)});
 }
 
 /// The other way, to an image of `sides`.
 at::Tensor from_windows(const at::Tensor& windows, const Sizes& window, const Sizes& sides) {
-  const auto dims = static_cast<int64_t>(window.size());
+  const auto dims = std::ssize(window);
   Sizes split{-1}, order{0}, shape{-1};
   for (std::size_t d = 0; d < window.size(); ++d) {
     split.push_back(sides[d] / window[d]);
@@ -170,11 +170,10 @@ struct SwinStage::Block : torch::nn::Module {
 
 SwinStage::SwinStage(int64_t features, const SwinOptions& options)
     : options_(options),
-      blocks_(register_list(
-          *this, "blocks", static_cast<int64_t>(options.path_drop.size()), [&](int64_t i) {
-            return std::make_shared<Block>(
-                features, options, options.path_drop[static_cast<std::size_t>(i)]);
-          })) {
+      blocks_(register_list(*this, "blocks", std::ssize(options.path_drop), [&](int64_t i) {
+        return std::make_shared<Block>(
+            features, options, options.path_drop[static_cast<std::size_t>(i)]);
+      })) {
   const int64_t neighbours = features << options.window.size();
   const auto downsample = put<torch::nn::Module>(*this, "downsample");
   reduction_ = downsample->register_module(

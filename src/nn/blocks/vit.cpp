@@ -15,7 +15,7 @@ namespace {
 /// (1,T,features): sines and cosines of the place in each dimension. Source:
 /// monai.networks.blocks.pos_embed_utils.build_sincos_position_embedding.
 at::Tensor sincos_positions(const Sizes& grid, int64_t features) {
-  const auto dims = static_cast<int64_t>(grid.size());
+  const auto dims = std::ssize(grid);
   if (features % (2 * dims) != 0) {
     throw ConfigError(
         "hidden_size={}: pos_embed_type=sincos needs a multiple of {}", features, 2 * dims);
@@ -98,7 +98,7 @@ struct VitEncoder::PatchEmbedding : torch::nn::Module {
   /// (N,C,h*p,w*q) -> (N,h*w,p*q*C)
   at::Tensor patches(const at::Tensor& image) const {
     at::Tensor x = image;
-    const auto dims = static_cast<int64_t>(patch_.size());
+    const auto dims = std::ssize(patch_);
     for (int64_t d = 0; d < dims; ++d)
       x = x.unfold(2 + d, patch_[static_cast<std::size_t>(d)], patch_[static_cast<std::size_t>(d)]);
     return x.movedim(1, -1).flatten(1 + dims).flatten(1, dims);

@@ -85,7 +85,7 @@ std::vector<std::string> result_names(const io::ExportedGraph& graph, std::size_
   if (is_dict && begin != std::string::npos) {
     const std::size_t end = graph.output_tree.find("]\"", begin);
     std::string keys = graph.output_tree.substr(begin + 13, end - begin - 13);
-    keys.erase(std::remove(keys.begin(), keys.end(), '\\'), keys.end());
+    std::erase(keys, '\\');
     for (std::size_t at = keys.find('"'); at != std::string::npos; at = keys.find('"', at)) {
       const std::size_t close = keys.find('"', at + 1);
       if (close == std::string::npos) break;

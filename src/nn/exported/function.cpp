@@ -18,7 +18,7 @@ namespace {
 void expect_shape(const io::ExportedShape& shape,
                   const at::Tensor& input,
                   const std::string& name) {
-  bool fits = static_cast<int64_t>(shape.sides.size()) == input.dim();
+  bool fits = std::ssize(shape.sides) == input.dim();
   for (std::size_t d = 0; fits && d < shape.sides.size(); ++d) {
     const int64_t side = input.size(static_cast<int64_t>(d));
     fits = shape.sides[d].fixed.value_or(side) == side;

@@ -100,8 +100,7 @@ std::shared_ptr<Conv> ExportedCompiler::convolution_layer(const Call& call, Conv
   if (b >= 0 && (parameter_name(b, "bias") != name || !is_read_by(b, call.op->short_name())))
     return nullptr;
   const at::Tensor weight = values_of(*value(w).tensor);
-  if (weight.dim() != static_cast<int64_t>(options.stride.size()) + 2 || weight.numel() == 0 ||
-      options.groups < 1)
+  if (weight.dim() != std::ssize(options.stride) + 2 || weight.numel() == 0 || options.groups < 1)
     throw DataError("its weights have no values, or another number of dimensions");
   options.kernel = weight.sizes().slice(2).vec();
   if (options.groups > weight.size(0)) throw DataError("it has more groups than channels");

@@ -43,7 +43,7 @@ void expect_as_given(const std::string& path,
 }
 
 std::vector<int64_t> checked_divisor(const std::vector<int64_t>& given, int64_t spatial_dims) {
-  if (static_cast<int64_t>(given.size()) != spatial_dims || *std::ranges::min_element(given) < 1)
+  if (std::ssize(given) != spatial_dims || *std::ranges::min_element(given) < 1)
     throw ConfigError("model.divisor: expected {} numbers from 1", spatial_dims);
   return given;
 }

@@ -90,7 +90,7 @@ at::Tensor truth_of(const LossInput& in, bool is_numbers) {
 at::Tensor per_channel(const std::vector<double>& numbers,
                        const at::Tensor& values,
                        const char* key) {
-  const int64_t count = static_cast<int64_t>(numbers.size());
+  const int64_t count = std::ssize(numbers);
   if (count != 1 && count != values.size(1)) {
     throw ConfigError(
         "loss.{}: {} numbers, expected one, or one for each of the {} channels that count",

@@ -168,7 +168,7 @@ class ExportedModel final : public Model {
     if (shapes.size() != 1)
       throw DataError("forward() takes {} tensors, expected one image", shapes.size());
     const io::ExportedShape* const image = &shapes[0];
-    spatial_dims_ = static_cast<int64_t>(image->sides.size()) - 2;
+    spatial_dims_ = std::ssize(image->sides) - 2;
     if ((spatial_dims_ != 2 && spatial_dims_ != 3) || !image->sides[1].fixed) {
       throw DataError(
           "forward() takes a tensor of {} dimensions, expected an image (N,C,H,W) or (N,C,D,H,W) "
@@ -261,8 +261,7 @@ class ExportedModel final : public Model {
   }
   /// The channels of a result with the image's dimensions. Throws: DataError for another one.
   int64_t channels_of(const io::ExportedShape* shape) const {
-    if (shape != nullptr && static_cast<int64_t>(shape->sides.size()) == spatial_dims_ + 2 &&
-        shape->sides[1].fixed)
+    if (shape != nullptr && std::ssize(shape->sides) == spatial_dims_ + 2 && shape->sides[1].fixed)
       return *shape->sides[1].fixed;
     throw DataError(
         "forward() gives a tensor of {} dimensions, expected logits (N,K,{}) of the image's sides",

@@ -15,7 +15,7 @@ namespace {
 /// (N,U,T,F) with T = `grid` positions -> the same in blocks of `stride` each: (N,U,T',S,F).
 at::Tensor strided(const at::Tensor& x, const Sizes& grid, const Sizes& stride) {
   Sizes split;
-  const auto dims = static_cast<int64_t>(grid.size());
+  const auto dims = std::ssize(grid);
   Sizes order{0, 1}, inside;
   for (int64_t d = 0; d < dims; ++d) {
     const auto at = static_cast<std::size_t>(d);
@@ -187,7 +187,7 @@ class HieraMAE final : public FixedSizeModel {
       }
       // The tokens of a stage before its last block, merged to one for each unit. As in the
       // original, a first stage of one block has none.
-      const auto before = static_cast<int64_t>(blocks_.size()) - 2;
+      const auto before = std::ssize(blocks_) - 2;
       merged_[before] = {put(*encoder,
                              fmt::format("spatial_mergers.block_{}.model.1", before),
                              patch_convolution(in, last, patches, Sizes(patches.size(), 0), false)),

@@ -148,7 +148,7 @@ class ImageClassifier final : public Classifier {
   std::vector<int64_t> fixed_size() const override { return fixed_size_; }
   int64_t in_channels() const override { return in_channels_; }
   int64_t out_channels() const override { return classes_; }
-  int64_t spatial_dims() const override { return static_cast<int64_t>(divisor_.size()); }
+  int64_t spatial_dims() const override { return std::ssize(divisor_); }
 
  private:
   /// Keeps the encoder of a network. Returns the number of its features. Throws: ConfigError.

@@ -71,7 +71,7 @@ class SegResNetDS final : public ImageModel {
             blocks_down.size(),
             blocks_up->size());
       }
-      if (resolution && (static_cast<int64_t>(resolution->size()) != spatial_dims ||
+      if (resolution && (std::ssize(*resolution) != spatial_dims ||
                          *std::ranges::min_element(*resolution) <= 0)) {
         throw ConfigError("SegResNetDS: resolution takes {} positive numbers, one per dimension",
                           spatial_dims);

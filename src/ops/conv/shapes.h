@@ -13,7 +13,7 @@ using Triple = std::array<int64_t, 3>;  // depth, height, width
 /// The numbers of two or three sides; `missing` for the depth of a plane.
 inline Triple triple(c10::IntArrayRef values, int64_t missing) {
   Triple result{missing, missing, missing};
-  std::ranges::copy(values, result.end() - static_cast<int64_t>(values.size()));
+  std::ranges::copy(values, result.end() - std::ssize(values));
   return result;
 }
 

@@ -100,7 +100,7 @@ class Prefetch {
  public:
   void add(const void* from, int64_t bytes) { ranges_.push_back({from, bytes}); }
   /// Spreads the fetching over `calls` calls of run().
-  void begin(int64_t calls) { step_ = divide_up(static_cast<int64_t>(ranges_.size()), calls); }
+  void begin(int64_t calls) { step_ = divide_up(std::ssize(ranges_), calls); }
   void run() {
     for (int64_t i = 0; i < step_ && !ranges_.empty(); ++i, ranges_.pop_back()) {
       const auto& [from, bytes] = ranges_.back();

@@ -184,7 +184,7 @@ at::Tensor StitchedComponents::add(const at::Tensor& rows) {
         dims_);
   }
   Components found = connected_components(rows, connectivity_);
-  const auto offset = static_cast<int64_t>(parents_.size()) - 1;
+  const auto offset = std::ssize(parents_) - 1;
   if (offset + found.count > INT32_MAX)
     throw DataError("more than {} components, too many for 32 bits", INT32_MAX);
   if (offset > 0) found.labels.add_(found.labels.ne(0), offset);

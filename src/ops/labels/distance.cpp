@@ -117,7 +117,7 @@ void along_columns(float* squares, int64_t outer, int64_t length, int64_t stride
 
 at::Tensor distance_transform(const at::Tensor& mask, const std::vector<double>& sampling) {
   const at::Tensor volume = as_volume(mask.ne(0), at::kBool).view(at::kByte);
-  if (sampling.size() > 1 && static_cast<int64_t>(sampling.size()) != mask.dim()) {
+  if (sampling.size() > 1 && std::ssize(sampling) != mask.dim()) {
     throw DataError("sampling has {} numbers, expected one or one for each of {} axes",
                     sampling.size(),
                     mask.dim());

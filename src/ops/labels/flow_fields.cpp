@@ -51,8 +51,7 @@ std::array<int64_t, 3> centre_of(const std::vector<std::array<int64_t, 3>>& voxe
     }
     return sum;
   };
-  return *std::ranges::min_element(
-      voxels, [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  return *std::ranges::min_element(voxels, {}, distance);
 }
 
 /// `count` steps of diffusion from the centre within one object, whose voxels of the box have
@@ -64,7 +63,7 @@ void diffuse(Bordered& box,
              const std::vector<int64_t>& steps) {
   std::vector<double> next(box.heat.size(), 0);
   const int64_t first = *std::ranges::max_element(steps);
-  const int64_t last = static_cast<int64_t>(box.heat.size()) - first;
+  const int64_t last = std::ssize(box.heat) - first;
   for (int64_t i = 0; i < count; ++i) {
     box.heat[static_cast<std::size_t>(centre)] += 1;
     std::ranges::fill(next, 0);

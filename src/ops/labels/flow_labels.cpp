@@ -129,16 +129,14 @@ Ends ends_of(const at::Tensor& output, const Part& part, double threshold, int64
     }
   }
   ends.places.resize(ends.voxels.size());
-  at::parallel_for(
-      0, static_cast<int64_t>(ends.voxels.size()), 256, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const auto last =
-              follow<D>(field, place_of(ends.voxels[static_cast<std::size_t>(i)]), niter);
-          int64_t to = 0;
-          for (int d = 0; d < D; ++d) to = to * ends.size[3 - D + d] + last[d] + kPad;
-          ends.places[static_cast<std::size_t>(i)] = to;
-        }
-      });
+  at::parallel_for(0, std::ssize(ends.voxels), 256, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto last = follow<D>(field, place_of(ends.voxels[static_cast<std::size_t>(i)]), niter);
+      int64_t to = 0;
+      for (int d = 0; d < D; ++d) to = to * ends.size[3 - D + d] + last[d] + kPad;
+      ends.places[static_cast<std::size_t>(i)] = to;
+    }
+  });
   return ends;
 }
 

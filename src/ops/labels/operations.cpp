@@ -93,7 +93,7 @@ class Flood {
  private:
   enum : uint8_t { kFree, kLabel, kOut };
   void from_border(int64_t corner) {
-    const auto count = static_cast<int64_t>(state_.size());
+    const auto count = std::ssize(state_);
     state_[static_cast<std::size_t>(corner)] = kOut;
     stack_.assign(1, corner);
     while (!stack_.empty()) {
@@ -168,7 +168,7 @@ at::Tensor RemoveSmallObjects::operator()(const at::Tensor& image) const {
 }
 
 double RemoveSmallObjects::smallest(int64_t dims) const {
-  if (by_measure && pixdim.size() != 1 && static_cast<int64_t>(pixdim.size()) != dims) {
+  if (by_measure && pixdim.size() != 1 && std::ssize(pixdim) != dims) {
     throw DataError(std::to_string(dims) + " spatial dimensions, expected as many in pixdim, or 1");
   }
   double volume = 1;
@@ -222,8 +222,7 @@ at::Tensor KeepLargestConnectedComponent::to_clear(const at::Tensor& values) con
   }
   std::vector<std::size_t> order(found.sizes.size() - 1);  // largest first
   std::iota(order.rbegin(), order.rend(), std::size_t{1});
-  std::ranges::stable_sort(
-      order, [&](std::size_t a, std::size_t b) { return found.sizes[a] > found.sizes[b]; });
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return found.sizes[i]; });
   const at::Tensor flat = values.flatten().to(at::kDouble);
   const double* value = flat.const_data_ptr<double>();
   std::map<double, int64_t> kept;

@@ -115,7 +115,7 @@ at::Tensor star_distances(const at::Tensor& labels,
                           const std::vector<int64_t>& grid) {
   const at::Tensor volume = as_volume(labels, at::kInt);
   const std::array<int64_t, 3> size{volume.size(0), volume.size(1), volume.size(2)};
-  const auto count = static_cast<int64_t>(rays.directions.size());
+  const auto count = std::ssize(rays.directions);
   std::array<int64_t, 3> step{1, 1, 1}, places{};
   std::ranges::copy_backward(grid, step.end());
   for (std::size_t d = 0; d < 3; ++d) places[d] = (size[d] + step[d] - 1) / step[d];

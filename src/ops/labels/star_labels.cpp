@@ -347,7 +347,7 @@ at::Tensor StarsToLabels::operator()(const at::Tensor& output, const Part& part)
   constexpr std::size_t kAtOnce = 4096;  // drawn by all threads, then painted in order
   for (std::size_t from = 0; from < candidates.size(); from += kAtOnce) {
     std::vector<Shape> shapes(std::min(kAtOnce, candidates.size() - from));
-    at::parallel_for(0, static_cast<int64_t>(shapes.size()), 32, [&](int64_t begin, int64_t end) {
+    at::parallel_for(0, std::ssize(shapes), 32, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t voxel = candidates[from + static_cast<std::size_t>(i)];
         shapes[static_cast<std::size_t>(i)] = canvas.draw(voxel, distances + voxel, labels.numel());

@@ -37,8 +37,7 @@ std::vector<Offset> neighbours(int64_t connectivity) {
     const Offset offset{code / 9 - 1, code / 3 % 3 - 1, code % 3 - 1};
     if (code != 13 && axes_of(offset) <= connectivity) offsets.push_back(offset);
   }
-  std::ranges::stable_sort(
-      offsets, [](const Offset& a, const Offset& b) { return axes_of(a) < axes_of(b); });
+  std::ranges::stable_sort(offsets, {}, axes_of);
   return offsets;
 }
 

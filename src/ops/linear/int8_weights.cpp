@@ -48,7 +48,7 @@ Int8Weights::Int8Weights() = default;
 Int8Weights::~Int8Weights() = default;
 
 int64_t Int8Weights::count() const {
-  return static_cast<int64_t>(packed_.size());
+  return std::ssize(packed_);
 }
 
 at::Tensor Int8Weights::linear(const at::Tensor& x,

@@ -40,14 +40,14 @@ struct KeptMap {
 
 int64_t WindowGrid::windows() const {
   int64_t count = 1;
-  for (const WindowAxis& axis : axes) count *= static_cast<int64_t>(axis.starts.size());
+  for (const WindowAxis& axis : axes) count *= std::ssize(axis.starts);
   return count;
 }
 
 std::array<int64_t, 3> WindowGrid::place(int64_t w) const {
   std::array<int64_t, 3> place{};
   for (std::size_t d = 3; d-- > 0;) {
-    const auto count = static_cast<int64_t>(axes[d].starts.size());
+    const auto count = std::ssize(axes[d].starts);
     place[d] = w % count;
     w /= count;
   }
@@ -58,7 +58,7 @@ std::array<int64_t, 2> WindowGrid::final_rows(int64_t i) const {
   const WindowAxis& axis = axes[0];
   const auto start = [&](int64_t at) {
     if (at == 0) return int64_t{0};
-    if (at == static_cast<int64_t>(axis.starts.size())) return axis.size;
+    if (at == std::ssize(axis.starts)) return axis.size;
     return std::clamp<int64_t>(
         axis.starts[static_cast<std::size_t>(at)] - axis.before, 0, axis.size);
   };
@@ -123,7 +123,7 @@ at::Tensor window_table(const WindowGrid& grid, c10::Device device) {
   for (const WindowAxis& axis : grid.axes)
     numbers.insert(numbers.end(), axis.source.begin(), axis.source.end());
   const at::Tensor table =
-      at::empty({static_cast<int64_t>(numbers.size())},
+      at::empty({std::ssize(numbers)},
                 at::TensorOptions(at::kInt).pinned_memory(device::pins_memory(device)));
   std::ranges::transform(numbers, table.mutable_data_ptr<int32_t>(), [](int64_t i) {
     return static_cast<int32_t>(i);

@@ -53,7 +53,7 @@ bool gather_on_gpu(const at::Tensor& image,
   const int32_t* next = table.const_data_ptr<int32_t>();
   for (std::size_t d = 0; d < 3; ++d) {
     task.starts[d] = next;
-    task.counts[d] = static_cast<int64_t>(grid.axes[d].starts.size());
+    task.counts[d] = std::ssize(grid.axes[d].starts);
     next += task.counts[d];
   }
   for (std::size_t d = 0; d < 3; ++d) {
@@ -110,14 +110,14 @@ void gather_one(const at::Tensor& image,
   const std::array<int64_t, 3> place = grid.place(w);
   at::Tensor found = image;
   int64_t line = 0;  // where the axis' source begins in the table
-  for (const WindowAxis& axis : grid.axes) line += static_cast<int64_t>(axis.starts.size());
+  for (const WindowAxis& axis : grid.axes) line += std::ssize(axis.starts);
   for (std::size_t d = 0; d < 3; ++d) {
     const WindowAxis& axis = grid.axes[d];
     const auto dim = static_cast<int64_t>(d) + 1;
     const int64_t start = axis.starts[static_cast<std::size_t>(place[d])];
     const auto begin = axis.source.begin() + start, end = begin + axis.roi;
     const at::Tensor rows = table.narrow(0, line + start, axis.roi);
-    line += static_cast<int64_t>(axis.source.size());
+    line += std::ssize(axis.source);
     const int64_t first = std::max<int64_t>(*begin, 0) % image.size(dim);
     const bool is_run = box.skip[d] == 0 && box.to[d] - box.from[d] == axis.roi &&
                         first + axis.roi <= image.size(dim);

@@ -239,7 +239,7 @@ void BatchSegmenter::Impl::work_on(std::vector<SegmentWork>& batch, SegmentSink&
   }
   if (works.empty()) return;
   {
-    const StageWork timed(stages.compute, static_cast<int64_t>(works.size()));
+    const StageWork timed(stages.compute, std::ssize(works));
     if (options.mode == "naive") {
       for (SegmentWork* work : works) compute.run_naively(*work, sink, counts);
     } else {

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBoxesAtOnce = 1024;  // whose logits wait on the host
 
 int64_t count_of(const SegmentWorks& works) {
-  return static_cast<int64_t>(works.size());
+  return std::ssize(works);
 }
 
 /// What is still to be done.

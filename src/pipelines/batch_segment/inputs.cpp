@@ -81,10 +81,7 @@ std::vector<SegmentInput> list_segment_inputs(const std::string& path,
       input.name = fmt::format("{}_{}", name, number);
   }
   if (!view) return inputs;
-  inputs.erase(std::remove_if(inputs.begin(),
-                              inputs.end(),
-                              [&](const SegmentInput& input) { return input.view != *view; }),
-               inputs.end());
+  std::erase_if(inputs, [&](const SegmentInput& input) { return input.view != *view; });
   if (views == std::set<std::string>{""}) {
     throw ConfigError(
         "data.view: {}: {} has no views (its sub-folders, or a table's column `view`)",

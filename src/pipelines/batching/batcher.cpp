@@ -90,7 +90,7 @@ void Batcher::fail(Lock& lock, const Requests& requests, const RequestError& err
   lock.unlock();
   for (const auto& request : requests) request->fail(std::make_exception_ptr(error));
   lock.lock();
-  untold_ -= static_cast<int64_t>(requests.size());
+  untold_ -= std::ssize(requests);
   told_.notify_all();
 }
 
@@ -172,7 +172,7 @@ void Batcher::compute(Lock& lock, const Batch& batch) {
     }
   }
   lock.lock();
-  untold_ -= static_cast<int64_t>(ended.size());
+  untold_ -= std::ssize(ended);
   told_.notify_all();
 }
 
@@ -221,7 +221,7 @@ void Batcher::count_values(int64_t values, int64_t padded) {
 BatchingFigures Batcher::figures() const {
   const std::lock_guard lock(mutex_);
   BatchingFigures figures = figures_;
-  figures.open = static_cast<int64_t>(open_.size()) + waiting_for_room_;
+  figures.open = std::ssize(open_) + waiting_for_room_;
   return figures;
 }
 

@@ -75,7 +75,7 @@ std::vector<TiledBox> join_parts(const std::vector<TiledBox>& parts) {
 }
 
 ops::Boxes boxes_of(const std::vector<TiledBox>& all, int64_t dims) {
-  const auto count = static_cast<int64_t>(all.size());
+  const auto count = std::ssize(all);
   const ops::Boxes boxes{
       at::empty({count, 2 * dims}), at::empty({count}), at::empty({count}, at::kLong)};
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -98,7 +98,7 @@ std::vector<int64_t> Tile::size() const {
 
 at::Tensor Tile::of(const at::Tensor& image) const {
   at::Tensor part = image;
-  const auto dims = static_cast<int64_t>(first.size());
+  const auto dims = std::ssize(first);
   for (int64_t d = 0; d < dims; ++d) {
     const auto axis = static_cast<std::size_t>(d);
     part = part.slice(d - dims, first[axis], last[axis]);
@@ -170,10 +170,10 @@ ops::Boxes join_tiles(const std::vector<Tile>& tiles,
     return std::ranges::any_of(
         whole, [&](const TiledBox& other) { return share_in(part, other) >= kAgree; });
   };
-  parts.erase(std::remove_if(parts.begin(), parts.end(), is_known), parts.end());
+  std::erase_if(parts, is_known);
   std::vector<TiledBox> joined = join_parts(parts);
   joined.insert(joined.end(), whole.begin(), whole.end());
-  const ops::Boxes all = boxes_of(joined, static_cast<int64_t>(size.size()));
+  const ops::Boxes all = boxes_of(joined, std::ssize(size));
   return all.chosen(ops::nms(all.corners, all.scores, all.classes, iou_threshold));
 }
 

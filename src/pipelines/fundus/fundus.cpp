@@ -187,7 +187,7 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
       }
     }
     if (!kept.empty()) {
-      const StageWork working(changing, static_cast<int64_t>(kept.size()));
+      const StageWork working(changing, std::ssize(kept));
       const at::Tensor chosen =
           kept.size() == discs.size()
               ? images
@@ -242,7 +242,7 @@ void preprocess_fundus(const std::vector<FundusInput>& inputs,
         flush();
       batch.push_back(read.image);
       members.push_back(i);
-      if (static_cast<int64_t>(batch.size()) == most) flush();
+      if (std::ssize(batch) == most) flush();
     }
     flush();
     found_discs.close();

@@ -161,9 +161,7 @@ DoneRecord::Others DoneRecord::of_others() {
   for (const std::string& path : paths())
     if (path != own_) read(path, &others);
   if (!others.has_joined) return others;
-  const auto is_gone = [](const auto& file) { return !path_exists(file.second); };
-  others.files.erase(std::remove_if(others.files.begin(), others.files.end(), is_gone),
-                     others.files.end());
+  std::erase_if(others.files, [](const auto& file) { return !path_exists(file.second); });
   return others;
 }
 

@@ -68,8 +68,7 @@ std::string StageReport::table() const {
 
 std::string StageReport::bottleneck() const {
   const std::vector<Figures> all = figures();
-  const auto most = std::ranges::max_element(
-      all, [](const auto& a, const auto& b) { return a.busy_share < b.busy_share; });
+  const auto most = std::ranges::max_element(all, {}, &Figures::busy_share);
   if (most == all.end() || most->items == 0) return "";
   const std::lock_guard lock(mutex_);
   return fmt::format("{} is what the others wait for: busy {:.0f} % of {:.1f} s",

@@ -230,9 +230,7 @@ void ImageWork::compute_rows(const PredictJobPointer& pointer,
         std::make_unique<io::RowJournal>(job.journal_path(place.rank), job.rows_stamp, range.begin);
     if (!shares_rows()) {
       job.journal->replay([&](int64_t, const io::Image& kept) {
-        send(pointer,
-             data::to_tensor(kept, static_cast<int64_t>(input.shape.size()) - 1, job.path),
-             true);
+        send(pointer, data::to_tensor(kept, std::ssize(input.shape) - 1, job.path), true);
       });
     }
     const int64_t kept = job.journal->next() - range.begin;
@@ -274,8 +272,7 @@ void ImageWork::join(PredictJob& of) {
   for (int64_t rank = 0; rank < place.size; ++rank) {
     io::RowJournal(job.journal_path(rank), job.rows_stamp, rows * rank / place.size)
         .replay([&](int64_t, const io::Image& kept) {
-          job.result->take(
-              data::to_tensor(kept, static_cast<int64_t>(job.input->shape.size()) - 1, job.path));
+          job.result->take(data::to_tensor(kept, std::ssize(job.input->shape) - 1, job.path));
         });
   }
 }

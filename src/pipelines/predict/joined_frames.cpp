@@ -65,7 +65,7 @@ void join_timepoints(const std::vector<std::string>& paths,
       throw std::logic_error("time points of types that do not go together");
     if (io::size_of(own.dtype) > io::size_of(info.dtype)) info.dtype = own.dtype;
   }
-  info.timepoints = static_cast<int64_t>(paths.size());
+  info.timepoints = std::ssize(paths);
   info.scenes = info.levels = 1;
   io::OutputOptions options;
   options.is_labels = is_labels && is_label_type(info.dtype);

@@ -37,7 +37,7 @@ class JoinedFrames {
   inference::ResultFiles join() const;
 
  private:
-  bool is_last() const { return static_cast<int64_t>(done_.size()) + failed_ == frames_; }
+  bool is_last() const { return std::ssize(done_) + failed_ == frames_; }
   std::vector<std::string> paths(const std::string& kind) const;
   const std::string image_, stem_, stamp_;
   const int64_t frames_;

@@ -35,8 +35,7 @@ PredictPipeline::PredictPipeline(PredictRun run, PredictWork& work)
     : run_(std::move(run)), work_(work), ready_(kReadAhead, quarter_of_memory()) {}
 
 void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& progress) {
-  shares_rows_ =
-      work_.can_share_rows() && static_cast<int64_t>(inputs.size()) < run_.processes.place().size;
+  shares_rows_ = work_.can_share_rows() && std::ssize(inputs) < run_.processes.place().size;
   work_.begin(run_, shares_rows_);
   // Processes that share the rows of an image join them in the images' order.
   const int64_t count = shares_rows_ ? 1 : writer_threads();
@@ -217,7 +216,7 @@ void PredictPipeline::compute_all(Progress& progress) {
     if (batch.empty()) return;
     compute(batch, progress);
     if (run_.profile != nullptr) run_.profile->end_step();
-    done += static_cast<int64_t>(batch.size());
+    done += std::ssize(batch);
     batch.clear();
     progress.update(done);
   };
@@ -233,7 +232,7 @@ void PredictPipeline::compute_all(Progress& progress) {
 }
 
 void PredictPipeline::compute(const std::vector<JobPointer>& jobs, Progress& progress) {
-  const StageWork stage(run_.stages.predict, static_cast<int64_t>(jobs.size()));
+  const StageWork stage(run_.stages.predict, std::ssize(jobs));
   const auto compute_some = [&](const std::vector<JobPointer>& some) {
     work_.compute(some, progress, [this](const JobPointer& job, const at::Tensor& rows, bool kept) {
       send(job, rows, kept);

@@ -89,7 +89,7 @@ void VideoRun::count(const Job& job) {
     if (!(job.regions[0].box == selector_.whole())) ++figures_.partial;
     return;
   }
-  figures_.regions += static_cast<int64_t>(job.regions.size());
+  figures_.regions += std::ssize(job.regions);
   for (const Region& region : job.regions) {
     figures_.regions_share += static_cast<double>(region.box.width * region.box.height) /
                               static_cast<double>(labels_.numel());

@@ -71,7 +71,7 @@ at::Tensor pixels_of(const std::vector<unsigned char>& rgb,
     luma_of(rgb.data(), frame_width, box, luma.mutable_data_ptr<uint8_t>());
     return luma;
   }
-  const int64_t height = static_cast<int64_t>(rgb.size()) / (3 * frame_width);
+  const int64_t height = std::ssize(rgb) / (3 * frame_width);
   return at::from_blob(const_cast<unsigned char*>(rgb.data()),  // is only read
                        {height, frame_width, 3},
                        at::kByte)

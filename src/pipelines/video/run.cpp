@@ -83,7 +83,7 @@ bool VideoRun::Job::needs_model() const {
 }
 
 int64_t VideoRun::Job::bytes() const {
-  auto sum = static_cast<int64_t>(frame.rgb.size());
+  auto sum = std::ssize(frame.rgb);
   for (const Region& region : regions) {
     if (region.input) {
       int64_t count = 1;
@@ -238,7 +238,7 @@ void VideoRun::infer(std::vector<JobPointer>& jobs) {
   {
     const std::lock_guard lock(state_mutex_);
     has_engine_ = has_engine_ || frames > 0;
-    handled_ += static_cast<int64_t>(jobs.size());
+    handled_ += std::ssize(jobs);
   }
   state_changed_.notify_all();
   for (JobPointer& job : jobs) {

@@ -87,7 +87,7 @@ class DetectionTask final : public training::Task {
         metrics_(metrics_or_usual(options.metrics),
                  {metrics::Metric::Input::boxes},
                  model_->num_classes()) {
-    const auto named = static_cast<int64_t>(options.class_names.size());
+    const auto named = std::ssize(options.class_names);
     if (named > 0 && named != model_->num_classes()) {
       throw ConfigError(
           "class_names: {} names, expected num_classes={}", named, model_->num_classes());

@@ -140,7 +140,7 @@ ops::Boxes ObjectBoxes::of(const at::Tensor& labels, const at::Tensor& classes) 
     for (int64_t axis = 2; axis >= 3 - dims; --axis)
       corners.push_back(static_cast<float>(box.last[static_cast<std::size_t>(axis)] + 1));
   }
-  const auto count = static_cast<int64_t>(kept.size());
+  const auto count = std::ssize(kept);
   return {at::tensor(corners, at::TensorOptions(at::kFloat)).reshape({count, 2 * dims}),
           {},
           at::tensor(kept, at::TensorOptions(at::kLong))};

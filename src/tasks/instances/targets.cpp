@@ -9,7 +9,7 @@ namespace {
 
 /// Every n-th voxel along the last dimensions.
 at::Tensor on_grid(at::Tensor image, const std::vector<int64_t>& grid) {
-  const auto dims = static_cast<int64_t>(grid.size());
+  const auto dims = std::ssize(grid);
   for (int64_t d = 0; d < dims; ++d)
     image = image.slice(d - dims, 0, {}, grid[static_cast<std::size_t>(d)]);
   return image;
@@ -17,7 +17,7 @@ at::Tensor on_grid(at::Tensor image, const std::vector<int64_t>& grid) {
 
 /// on_grid()'s values, repeated to `size`.
 at::Tensor from_grid(at::Tensor values, const std::vector<int64_t>& grid, at::IntArrayRef size) {
-  const auto dims = static_cast<int64_t>(grid.size());
+  const auto dims = std::ssize(grid);
   for (int64_t d = 0; d < dims; ++d) {
     values = values.repeat_interleave(grid[static_cast<std::size_t>(d)], d - dims)
                  .narrow(d - dims, 0, size[static_cast<std::size_t>(d)]);

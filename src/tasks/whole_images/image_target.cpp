@@ -156,7 +156,7 @@ ImageTarget image_target_of(const config::Node& task) {
     if (const auto columns = task.get<Texts>("columns", {}); !columns.empty())
       target.columns = columns;
     target.names = target.columns;
-    target.count = static_cast<int64_t>(target.names.size());
+    target.count = std::ssize(target.names);
     return target;
   }
   target.names = task.get<Texts>("class_names", {});

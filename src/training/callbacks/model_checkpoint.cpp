@@ -194,7 +194,7 @@ class ModelCheckpoint final : public Callback {
     }
     if (const Node* losses = state.find_direct("losses"))
       for (const auto& [path, loss] : losses->map) losses_[path] = loss.as<double>();
-    if (options_.save_top_k >= 0 && static_cast<int64_t>(kept_.size()) > options_.save_top_k)
+    if (options_.save_top_k >= 0 && std::ssize(kept_) > options_.save_top_k)
       kept_.resize(static_cast<std::size_t>(options_.save_top_k));
   }
 
@@ -262,8 +262,7 @@ class ModelCheckpoint final : public Callback {
       log::warn(
           "callbacks.{}.filename: there is no '{}'.{}", name, missing, suggestion(missing, names));
     }
-    const bool is_full =
-        options_.save_top_k > 0 && static_cast<int64_t>(kept_.size()) >= options_.save_top_k;
+    const bool is_full = options_.save_top_k > 0 && std::ssize(kept_) >= options_.save_top_k;
     const auto end = kept_.end() - (is_full ? 1 : 0);  // the last one goes: its name is free
     std::string path = stem + ".ckpt";
     const auto is_taken = [&](const ScoredCheckpoint& one) { return one.second == path; };
@@ -322,8 +321,7 @@ class ModelCheckpoint final : public Callback {
   /// The checkpoint that is no longer among the best. Its file is removed once the better one is
   /// on the disk; files of the run that this one continues stay.
   std::optional<ScoredCheckpoint> drop_beyond_k(Context& context, const std::string& newest) {
-    if (options_.save_top_k < 0 || static_cast<int64_t>(kept_.size()) <= options_.save_top_k)
-      return std::nullopt;
+    if (options_.save_top_k < 0 || std::ssize(kept_) <= options_.save_top_k) return std::nullopt;
     ScoredCheckpoint worst = kept_.back();
     kept_.pop_back();
     if (worst.second != newest && is_own(worst.second)) context.remove.push_back(worst.second);

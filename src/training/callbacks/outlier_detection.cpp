@@ -108,7 +108,7 @@ class OutlierDetection final : public Callback {
   void collect() {
     stop();
     for (const auto& [layer, means] : std::exchange(tap_.outputs, {})) {
-      if (means.size(0) != static_cast<int64_t>(ids_.size())) continue;  // not one row per image
+      if (means.size(0) != std::ssize(ids_)) continue;  // not one row per image
       means_[layer].push_back(means);
       for (const std::string& id : ids_) seen_[layer].push_back(id);
     }

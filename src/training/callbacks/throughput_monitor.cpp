@@ -31,7 +31,7 @@ class ThroughputMonitor final : public Callback {
   }
   void on_step_end(Context& context) override {
     now_.seconds = stopwatch_.seconds() - away_s_;
-    if (static_cast<int64_t>(window_.size()) == options_.window_size) window_.pop_front();
+    if (std::ssize(window_) == options_.window_size) window_.pop_front();
     window_.push_back(now_);
     if (context.is_logged_step()) log(context);
   }
@@ -49,7 +49,7 @@ class ThroughputMonitor final : public Callback {
                     {"train/samples", now_.images}};
     const Sums& first = window_.front();
     const double seconds = now_.seconds - first.seconds;
-    if (static_cast<int64_t>(window_.size()) == options_.window_size && seconds > 0) {
+    if (std::ssize(window_) == options_.window_size && seconds > 0) {
       metrics["train/device/batches_per_sec"] = (now_.batches - first.batches) / seconds;
       metrics["train/device/samples_per_sec"] = (now_.images - first.images) / seconds;
     }

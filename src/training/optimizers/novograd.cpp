@@ -86,7 +86,7 @@ class Novograd final : public Optimizer {
     if (!owners.defined()) {
       std::vector<at::Tensor> numbers;
       for (const int64_t size : sizes) {
-        const auto number = static_cast<int64_t>(numbers.size());
+        const auto number = std::ssize(numbers);
         numbers.push_back(at::full({size}, number, by.options().dtype(at::kInt)));
       }
       owners = at::cat(numbers);

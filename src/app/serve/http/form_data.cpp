@@ -87,8 +87,7 @@ std::vector<FormPart> parse_form(const std::string& type, std::string body) {  /
 }
 
 FormPart* find_part(std::vector<FormPart>& parts, const std::string& name) {
-  const auto found =
-      std::ranges::find_if(parts, [&](const FormPart& part) { return part.name == name; });
+  const auto found = std::ranges::find(parts, name, &FormPart::name);
   return found == parts.end() ? nullptr : &*found;
 }
 

@@ -271,7 +271,7 @@ class Connection::Exchange final : public HttpExchange,
                 if (connection.exchange_ != self) return;  // nobody waits any more
                 connection.end_exchange();
                 if (auto& share = connection.share_;
-                    share && !share->hold_answer(static_cast<int64_t>(own.body.size()))) {
+                    share && !share->hold_answer(std::ssize(own.body))) {
                   share.reset();
                   own = error_response(503, "the server is full, the answer has no room");
                 }
@@ -541,7 +541,7 @@ void Service::accept(Acceptor& acceptor) {
           return;
         }
         all.remove_if([](const auto& one) { return one.expired(); });
-        if (static_cast<int64_t>(all.size()) < limits.connections || make_room()) {
+        if (std::ssize(all) < limits.connections || make_room()) {
           ErrorCode ignored;
           if constexpr (std::is_same_v<Acceptor, Tcp::acceptor>)
             socket.set_option(Tcp::no_delay(true), ignored);

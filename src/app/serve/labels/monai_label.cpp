@@ -114,7 +114,7 @@ std::string LabelSessions::add(Session session) {
   const std::lock_guard lock(mutex_);
   int64_t held = session.bytes;
   for (const auto& [key, other] : sessions_) held += other.bytes;
-  if (static_cast<int64_t>(sessions_.size()) >= most_ || held > bytes_)
+  if (std::ssize(sessions_) >= most_ || held > bytes_)
     throw HttpError(503, "too many sessions are open; DELETE /session/ID ends one");
   sessions_.emplace(id, std::move(session));
   return id;
@@ -292,7 +292,7 @@ HttpResponse label_session(ServeState& state, HttpExchange& exchange, const std:
     session.path = folder + session.name;
     const io::Format* format = write_image(session.path, part.content);
     is_series = is_series && format != nullptr && format->name == "dicom";
-    session.bytes += static_cast<int64_t>(part.content.size());
+    session.bytes += std::ssize(part.content);
     ++files;
   }
   if (files == 0) throw HttpError(400, "multipart: expected a file");

@@ -105,10 +105,9 @@ void expect_one_of(const char* name,
 
 std::string safe_name(const std::string& given) {
   const std::string name = given.substr(given.find_last_of("/\\") + 1);
-  const bool is_fine = !name.empty() && name.size() <= 100 && name.front() != '.' &&
-                       std::all_of(name.begin(), name.end(), [](char c) {
-                         return !is_control(c) && c != '"' && c != '%';
-                       });
+  const bool is_fine =
+      !name.empty() && name.size() <= 100 && name.front() != '.' &&
+      std::ranges::all_of(name, [](char c) { return !is_control(c) && c != '"' && c != '%'; });
   return is_fine ? name : "";
 }
 

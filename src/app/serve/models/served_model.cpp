@@ -40,7 +40,7 @@ void warm_up(const inference::WindowedModel& model) {
   const config::Node* patch = model.model.config.find("patch_shape");
   if (patch == nullptr || patch->kind != config::Kind::list) return;
   auto size = patch->as<std::vector<int64_t>>();
-  if (static_cast<int64_t>(size.size()) != model.model.spatial_dims ||
+  if (std::ssize(size) != model.model.spatial_dims ||
       model.image_dims() != model.model.spatial_dims)
     return;
   for (int64_t& side : size) side *= 4;
@@ -310,7 +310,7 @@ void ServedModel::compute_together(const std::vector<std::shared_ptr<Job>>& jobs
           [&](int64_t done, int64_t total) {
             check_wanted(std::ranges::all_of(
                 jobs, [](const auto& job) { return job->is_abandoned.load(); }));
-            const auto images = static_cast<int64_t>(jobs.size());
+            const auto images = std::ssize(jobs);
             for (const auto& job : jobs) job->report(done / images, total / images);
           });
     });

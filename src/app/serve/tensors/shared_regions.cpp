@@ -116,7 +116,7 @@ SharedRegions::Content SharedRegions::read(const std::string& name,
 }
 
 void SharedRegions::write(const std::string& name, int64_t offset, const std::string& bytes) const {
-  const Open open = find(name, offset, static_cast<int64_t>(bytes.size()));
+  const Open open = find(name, offset, std::ssize(bytes));
   if (!copied(::pwrite, open.file->get(), bytes.data(), bytes.size(), open.region.offset + offset))
     throw HttpError(400, "{}: the region can't be written", name);
 }

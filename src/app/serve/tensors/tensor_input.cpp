@@ -90,7 +90,7 @@ void add_numbers(const Json& data,
                  std::size_t depth = 0) {
   if (!data.is_array()) return into.push_back(json_number(data, type));
   const bool is_nested = depth > 0 || (!data.empty() && data[0].is_array());
-  if (is_nested && (depth >= shape.size() || static_cast<int64_t>(data.size()) != shape[depth]))
+  if (is_nested && (depth >= shape.size() || std::ssize(data) != shape[depth]))
     throw HttpError(400, "data: lists of other lengths than the shape ({})", fmt::join(shape, ","));
   for (const Json& item : data) add_numbers(item, shape, type, into, depth + 1);
 }
@@ -186,7 +186,7 @@ InputTensor input_of(const Json& body,
   } else if (parameters.contains("binary_data_size")) {
     const auto size = json_member<int64_t>(parameters, "binary_data_size", "a whole number");
     expect_bytes(size);
-    expect_bytes(static_cast<int64_t>(binary.size()));
+    expect_bytes(std::ssize(binary));
     input.bytes = as_image_bytes(std::move(binary), type);
   } else if (given.contains("data")) {
     if (values > kMostNumbers)
@@ -197,7 +197,7 @@ InputTensor input_of(const Json& body,
                       kMostNumbers);
     std::vector<double> numbers;
     add_numbers(given["data"], input.shape, type, numbers);
-    if (static_cast<int64_t>(numbers.size()) != values)
+    if (std::ssize(numbers) != values)
       throw HttpError(400, "data: {} numbers, but the shape needs {}", numbers.size(), values);
     const at::Tensor own = at::from_blob(numbers.data(), {1, 1, values}, at::kDouble);
     const io::Image image = data::to_image(own, input.dtype, {});

@@ -65,7 +65,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
   const InputTensor& input() const { return asked_.input; }
   const std::shared_ptr<RequestProgress>& progress() const { return asked_.exchange->progress; }
   void take(std::size_t place, Result result) {
-    result.share = asked_.regions.count(static_cast<int64_t>(result.bytes.size()));
+    result.share = asked_.regions.count(std::ssize(result.bytes));
     results_[place] = std::move(result);
   }
   /// A part has ended; the last one makes the answer, and one that failed stops the others.
@@ -139,7 +139,7 @@ class TensorRequest : public std::enable_shared_from_this<TensorRequest> {
       if (rank == dims && shape.front() == 1) shape.erase(shape.begin());
       Json output{{"name", wanted.name}, {"datatype", type_name(first.dtype)}, {"shape", shape}};
       if (!wanted.region.empty()) {
-        if (static_cast<int64_t>(bytes.size()) > wanted.bytes) {
+        if (std::ssize(bytes) > wanted.bytes) {
           throw HttpError(400,
                           "{}: {} bytes, but shared_memory_byte_size is {}",
                           wanted.name,
@@ -324,7 +324,7 @@ void predict_tensors(ServedModel& model,
     binary = text.substr(size);
     text = text.substr(0, size);
   }
-  const auto parsed = regions.count(16 * static_cast<int64_t>(text.size()));  // each "1," 16 bytes
+  const auto parsed = regions.count(16 * std::ssize(text));  // each "1," 16 bytes
   const Json body = parse_object(text, kMostTensor);
   const Json& parameters = parameters_of(body);
   for (const auto& [name, value] : parameters.items()) {  // clients send what other servers read

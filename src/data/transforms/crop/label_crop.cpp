@@ -188,7 +188,7 @@ struct RandCropByLabelClassesd : LabelOptions {
     const int64_t classes = classes_of(sample, label_key, num_classes);
     std::vector<double> weights = ratios;
     if (weights.empty()) weights.assign(static_cast<std::size_t>(classes), 1);
-    if (static_cast<int64_t>(weights.size()) != classes) {
+    if (std::ssize(weights) != classes) {
       throw ConfigError(
           "RandCropByLabelClassesd: {} ratios for {} classes", weights.size(), classes);
     }

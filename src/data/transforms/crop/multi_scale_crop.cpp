@@ -116,7 +116,7 @@ struct RandomMultiScaleCropd : KeyOptions {
   std::size_t skipped(const at::Tensor& image,
                       const std::string& key,
                       const std::string& id) const {
-    const auto dims = static_cast<int64_t>(patch_shape.size());
+    const auto dims = std::ssize(patch_shape);
     const int64_t missing = dims - (image.dim() - 1);
     if (missing >= 0 && missing <= 1 && dims - missing >= 2)
       return static_cast<std::size_t>(missing);

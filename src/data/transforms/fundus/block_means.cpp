@@ -11,7 +11,7 @@ namespace {
 
 /// Adds a row to `sums`, a value for each pixel.
 void add_row(const auto* from, int64_t step, std::vector<uint32_t>& sums) {
-  const auto width = static_cast<int64_t>(sums.size());
+  const auto width = std::ssize(sums);
   uint32_t* into = sums.data();
   if (step == 1) {
     for (int64_t x = 0; x < width; ++x) into[x] += from[x];

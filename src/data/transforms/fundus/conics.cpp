@@ -313,11 +313,10 @@ Consensus find_conic(const std::vector<Point>& points,
   if (const auto circle = draw_best<3>(scaled, judge, options.draws, rng, circle_through))
     found = refine(circle->ellipse, scaled, judge, fit_circle);
   if (options.min_axes_ratio < 1 &&
-      static_cast<int64_t>(points.size()) >= std::max<int64_t>(5, options.min_ellipse_points)) {
+      std::ssize(points) >= std::max<int64_t>(5, options.min_ellipse_points)) {
     if (const auto drawn = draw_best<5>(scaled, judge, options.draws, rng, ellipse_through)) {
       const Consensus ellipse = refine(drawn->ellipse, scaled, judge, fit_ellipse);
-      const bool is_enough =
-          static_cast<int64_t>(ellipse.inliers.size()) >= options.min_ellipse_points;
+      const bool is_enough = std::ssize(ellipse.inliers) >= options.min_ellipse_points;
       if (is_enough &&
           (found.inliers.empty() ||
            cost_of(ellipse, judge, points.size()) < kBetter * cost_of(found, judge, points.size())))

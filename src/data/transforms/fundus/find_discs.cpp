@@ -356,7 +356,7 @@ std::vector<Disc> find_discs(const at::Tensor& images, const DiscOptions& option
     const std::vector<Point>& points = ends[n].points;
     disc.rays = kRays;
     disc.min_inliers = std::llround(options.min_inliers * static_cast<double>(kRays));
-    disc.edges = static_cast<int64_t>(points.size());
+    disc.edges = std::ssize(points);
     disc.contrast = figures.data_ptr<float>()[2 * n];
     disc.noise = figures.data_ptr<float>()[2 * n + 1];
     if (!(disc.contrast > kNoises * disc.noise)) {
@@ -368,7 +368,7 @@ std::vector<Disc> find_discs(const at::Tensor& images, const DiscOptions& option
       continue;
     }
     const Consensus found = find_conic(points, ends[n].middle, ransac);
-    disc.inliers = static_cast<int64_t>(found.inliers.size());
+    disc.inliers = std::ssize(found.inliers);
     if (disc.inliers < disc.min_inliers) {
       disc.state = DiscState::few_inliers;
       continue;

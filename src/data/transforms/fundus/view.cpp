@@ -63,7 +63,7 @@ std::pair<at::Tensor, at::Tensor> sources(const std::vector<Rows>& matrices,
                                           int64_t height,
                                           int64_t width,
                                           const at::TensorOptions& options) {
-  const at::Tensor numbers = at::empty({static_cast<int64_t>(matrices.size()), 6}, at::kDouble);
+  const at::Tensor numbers = at::empty({std::ssize(matrices), 6}, at::kDouble);
   double* out = numbers.data_ptr<double>();
   for (const Rows& rows : matrices) out = std::ranges::copy(rows, out).out;
   const at::Tensor m = numbers.to(options).unsqueeze(2).unsqueeze(3);

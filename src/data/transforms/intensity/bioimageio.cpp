@@ -31,8 +31,7 @@ std::vector<int64_t> dims_by_name(const Axes& axes, int64_t image_dims) {
 }
 
 void expect_axis_names(const Axes& axes) {
-  if (axes &&
-      std::all_of(axes->begin(), axes->end(), [](const auto& axis) { return axis == "batch"; }))
+  if (axes && std::ranges::all_of(*axes, [](const auto& axis) { return axis == "batch"; }))
     throw ConfigError("axes: expected one of the image's, or null for all");
   static const std::vector<std::string> known{"batch", "channel", "z", "y", "x"};
   for (const std::string& axis : axes.value_or(std::vector<std::string>())) {
@@ -66,7 +65,7 @@ const at::Tensor& reference_of(const std::optional<std::string>& name,
 
 /// Numbers, one or one for each channel, shaped to broadcast over an image.
 at::Tensor numbers_by_channel(const std::vector<double>& numbers, const at::Tensor& image) {
-  if (numbers.size() > 1 && static_cast<int64_t>(numbers.size()) != image.size(0)) {
+  if (numbers.size() > 1 && std::ssize(numbers) != image.size(0)) {
     throw DataError(
         "{} channels, expected {}, as numbers are given", image.size(0), numbers.size());
   }

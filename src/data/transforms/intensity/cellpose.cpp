@@ -47,8 +47,7 @@ struct CellposePreprocessingd : KeyOptions {
             "in Cellpose; multiply its values");
       channels.push_back(range > kLeastRange ? (image[c] - low) / range : at::zeros_like(image[c]));
     }
-    while (static_cast<int64_t>(channels.size()) < kChannels)
-      channels.push_back(at::zeros_like(channels[0]));
+    while (std::ssize(channels) < kChannels) channels.push_back(at::zeros_like(channels[0]));
     return at::stack(channels);
   }
 };

@@ -12,8 +12,7 @@ struct Box {
     at::Tensor view = image;
     for (std::size_t d = 0; d < start.size(); ++d) {
       const auto dim = static_cast<int64_t>(d) + 1;
-      if (image.dim() != static_cast<int64_t>(start.size()) + 1 ||
-          start[d] + size[d] > image.size(dim))
+      if (image.dim() != std::ssize(start) + 1 || start[d] + size[d] > image.size(dim))
         throw DataError("another size than the first key, expected the same: they share the holes");
       view = view.narrow(dim, start[d], size[d]);
     }

@@ -99,7 +99,7 @@ struct RandKSpaceSpikeNoised : RandKeyOptions {
       return {{0.95 * mean, 1.1 * mean}, 0};
     }
     if (intensity_range.size() == 1) return {intensity_range[0], 0};
-    if (static_cast<int64_t>(intensity_range.size()) != channels) {
+    if (std::ssize(intensity_range) != channels) {
       throw DataError(std::to_string(channels) + " channels, expected " +
                       std::to_string(intensity_range.size()) + ", a pair of intensity_range each");
     }

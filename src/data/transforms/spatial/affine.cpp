@@ -48,7 +48,7 @@ struct Affined : SampleOptions {
     const std::vector<int64_t> image = first_size(sample);
     if (image.empty()) return;
     const auto size = size_or("Affined: spatial_size", spatial_size, image);
-    at::Tensor matrix = this->matrix(static_cast<int64_t>(image.size()));
+    at::Tensor matrix = this->matrix(std::ssize(image));
     follow(sample, matrix, size);
     if (align_corners) {
       std::vector<double> scale;
@@ -58,7 +58,7 @@ struct Affined : SampleOptions {
       }
       AffineParameters stretch;
       stretch.scale = scale;
-      matrix = matrix.matmul(affine_matrix(static_cast<int64_t>(size.size()), stretch));
+      matrix = matrix.matmul(affine_matrix(std::ssize(size), stretch));
     }
     const at::Tensor grid = transform_grid(matrix, identity_grid(size));
     sample_all(sample, grid, at::kFloat, align_corners);
@@ -70,7 +70,7 @@ struct Affined : SampleOptions {
       return affine_matrix(
           dims, {rotate_params, shear_params, translate_params, scale_params}, rotate_order);
     }
-    if (static_cast<int64_t>(affine.front().size()) != dims + 1) {
+    if (std::ssize(affine.front()) != dims + 1) {
       throw ConfigError("Affined: affine has {} columns, expected {} for {}D images",
                         affine.front().size(),
                         dims + 1,
@@ -97,7 +97,7 @@ struct RandAffined : RandAffineOptions {
     const std::vector<int64_t> image = first_size(sample);
     const auto size = size_or("RandAffined: spatial_size", spatial_size, image);
     if (image.empty() || (!chosen && size == image)) return;
-    const auto dims = static_cast<int64_t>(size.size());
+    const auto dims = std::ssize(size);
     at::Tensor grid = identity_grid(size), matrix = at::eye(dims + 1, at::kDouble);
     if (chosen) {
       matrix = draw_matrix(dims, rng);
@@ -115,7 +115,7 @@ struct BatchAffine : RandAffined {
     check_batch();
   }
   at::Tensor draw_one(Rng& rng, at::IntArrayRef image) const {
-    return draw_matrix(static_cast<int64_t>(image.size()) - 1, rng);
+    return draw_matrix(std::ssize(image) - 1, rng);
   }
   at::Tensor on_batch(const at::Tensor& images,
                       const std::vector<at::Tensor>& drawn,

@@ -135,7 +135,7 @@ CYTRA_REGISTER(Transform, RandTurn<RandRotate90d>, "RandRotate90d");
 template <class T>
 struct BatchTurn : T {
   Turn draw_one(Rng& rng, at::IntArrayRef image) const {
-    const auto dims = static_cast<int64_t>(image.size()) - 1;
+    const auto dims = std::ssize(image) - 1;
     return this->draw(rng, dims)(dims);
   }
   at::Tensor on_batch(const at::Tensor& images, const std::vector<Turn>& drawn, std::size_t) const {

@@ -47,7 +47,7 @@ struct GridDistortiond : DistortOptions {
         throw ConfigError("num_cells: expected one number, or as many as distort_steps has lists");
       const int64_t cells = of_key(num_cells, d);
       if (cells < 1) throw ConfigError("num_cells: expected numbers of at least 1");
-      if (static_cast<int64_t>(distort_steps[d].size()) <= cells)
+      if (std::ssize(distort_steps[d]) <= cells)
         throw ConfigError("distort_steps: expected num_cells + 1 factors per spatial dimension");
     }
   }

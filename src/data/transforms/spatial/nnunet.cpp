@@ -351,7 +351,7 @@ class NnunetPreprocessingd final : public Transform {
 
   /// From a voxel of the result to one of the image, both counted from their first one.
   static at::Tensor zoom_matrix(const at::Tensor& image, const std::vector<int64_t>& size) {
-    const auto dims = static_cast<int64_t>(size.size());
+    const auto dims = std::ssize(size);
     at::Tensor matrix = at::eye(dims + 1, at::kDouble);
     for (int64_t d = 0; d < dims; ++d) {
       const double scale = static_cast<double>(image.size(d + 1)) /

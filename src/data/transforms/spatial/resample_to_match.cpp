@@ -35,7 +35,7 @@ struct ResampleToMatchd : SampleOptions {
     const io::Geometry wanted = sample.geometries[target];
     for_each(sample, [&](const at::Tensor& image, std::size_t key, io::Geometry& geometry) {
       if (keys[key] == target) return image;
-      if (image.dim() - 1 != static_cast<int64_t>(size.size())) {
+      if (image.dim() - 1 != std::ssize(size)) {
         throw DataError("{} spatial dimensions, '{}' has {}", image.dim() - 1, target, size.size());
       }
       const io::Geometry given = std::exchange(geometry, wanted);

@@ -123,7 +123,7 @@ struct Spacingd : SampleOptions {
                                 const std::vector<double>& spacing,
                                 const std::vector<int64_t>& image,
                                 bool diagonal) {
-    const auto n = static_cast<int64_t>(image.size());
+    const auto n = std::ssize(image);
     const at::Tensor old = axes.slice(0, 0, n).slice(1, 0, n);
     at::Tensor target = at::eye(n + 1, at::kDouble);
     at::Tensor rotation = target.slice(0, 0, n).slice(1, 0, n);

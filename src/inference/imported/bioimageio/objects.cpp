@@ -43,8 +43,7 @@ struct StardistArguments {
 PackageObjects stars_of(const Node& operation, int64_t spatial_dims) {
   const Node& kwargs = operation.at("kwargs");
   const auto given = config::parse<StardistArguments>(kwargs);
-  if (static_cast<int64_t>(given.grid.size()) != spatial_dims ||
-      *std::ranges::min_element(given.grid) < 1)
+  if (std::ssize(given.grid) != spatial_dims || *std::ranges::min_element(given.grid) < 1)
     refuse_package(kwargs.at("grid"), fmt::format("expected {} numbers from 1", spatial_dims));
   if (given.overlap_label)
     refuse_package(kwargs.at("overlap_label"), "a label of overlaps, expected null");

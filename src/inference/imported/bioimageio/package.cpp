@@ -183,8 +183,7 @@ void Package::read_axes(PackageTensor& tensor, const PackageTensor* input) {
     axis.scale = node.get<double>("scale", 1);
     if (!(axis.scale > 0)) refuse_package(node, "expected a positive scale");
     axis.halo = node.get<int64_t>("halo", 0);
-    if (const Node* names = node.find_direct("channel_names"))
-      axis.size = static_cast<int64_t>(names->list.size());
+    if (const Node* names = node.find_direct("channel_names")) axis.size = std::ssize(names->list);
     const Node* size = node.find_direct("size");
     if (size == nullptr || size->is_null()) {
       if (axis.letter != 'b' && axis.letter != 'c') refuse_package(node, "expected its size");
@@ -355,7 +354,7 @@ Tensor AxisOrder::to_package(Tensor windows) const {
 }
 
 Tensor AxisOrder::to_own(Tensor tensor) const {
-  if (tensor.dim() != static_cast<int64_t>(letters_.size())) {
+  if (tensor.dim() != std::ssize(letters_)) {
     throw DataError(
         "a tensor ({}), expected the axes {}", fmt::join(tensor.sizes(), ","), letters_);
   }

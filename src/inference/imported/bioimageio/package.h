@@ -79,7 +79,7 @@ class AxisOrder {
  public:
   /// Throws: ConfigError for axes that are no image's.
   explicit AxisOrder(const PackageTensor& tensor);
-  int64_t spatial_dims() const { return static_cast<int64_t>(own_.size()) - 2; }
+  int64_t spatial_dims() const { return std::ssize(own_) - 2; }
   /// "bcyx" or "bczyx".
   const std::string& own() const { return own_; }
   bool is_own() const { return letters_ == own_; }
