@@ -122,21 +122,12 @@ Node steps_of(const Node& plans,
               const std::string& reader,
               const std::optional<TotalSegmentatorModel>& totalsegmentator,
               Node spacing) {
-  Node load = Node::make_map();
-  load.set("_target_", Node::make_string("LoadImaged"));
-  load.set("keys", Node::make_list(std::vector<std::string>{"raw", "seg"}));
+  Node load = config::parse_value("{_target_: LoadImaged, keys: [raw, seg]}", {});
   load.set("spatial_dims", Node::make_integer(reader == "NaturalImage2DIO" ? 2 : 3));
   std::vector<Node> steps{std::move(load)};
-  if (reader.ends_with("WithReorient") || totalsegmentator) {
-    Node orientation = Node::make_map();
-    orientation.set("_target_", Node::make_string("Orientationd"));
-    orientation.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
-    orientation.set("axcodes", Node::make_string("RAS"));
-    steps.push_back(std::move(orientation));
-  }
-  Node process = Node::make_map();
-  process.set("_target_", Node::make_string("NnunetPreprocessingd"));
-  process.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
+  if (reader.ends_with("WithReorient") || totalsegmentator)
+    steps.push_back(config::parse_value("{_target_: Orientationd, keys: [raw], axcodes: RAS}", {}));
+  Node process = config::parse_value("{_target_: NnunetPreprocessingd, keys: [raw]}", {});
   for (const char* key : {"normalization_schemes",
                           "use_mask_for_norm",
                           "resampling_fn_data",

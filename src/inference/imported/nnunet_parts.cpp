@@ -81,9 +81,7 @@ void join_nnunet(std::vector<LoadedModel>& models, const std::vector<std::size_t
             firsts.size(),
             names.size());
   // The image of each further part is a copy with another end.
-  Node copy = Node::make_map();
-  copy.set("_target_", Node::make_string("CopyItemsd"));
-  copy.set("keys", Node::make_list(std::vector<std::string>{"raw"}));
+  Node copy = config::parse_value("{_target_: CopyItemsd, keys: [raw]}", {});
   copy.set("times", Node::make_integer(std::ssize(firsts) - 1));
   std::vector<Node>& steps = models.front().config.find("data.transforms.valid")->list;
   steps.insert(steps.end() - 1, std::move(copy));

@@ -215,8 +215,7 @@ void set_output(Node& task, const PackageTensor& output, const PackageObjects& o
   }
   task.set("decoder", config::parse_value("{_target_: RegressionDecoder}", {}));
   if (ids.empty()) return;
-  Node step = Node::make_map();
-  step.set("_target_", Node::make_string("BioimageioProcessing"));
+  Node step = config::parse_value("{_target_: BioimageioProcessing}", {});
   step.set("operations", output.operations);
   task.set("postprocess", Node::make_list(std::vector<Node>{std::move(step)}));
 }
@@ -327,13 +326,12 @@ ImportedModel open_bioimageio(const std::string& path) {
   task.set("x_key", Node::make_string(x_key));
   task.set("y_key", Node::make_string(y_key));
   set_output(task, output, objects);
-  Node load = Node::make_map(), process = Node::make_map();
-  load.set("_target_", Node::make_string("LoadImaged"));
+  Node load = config::parse_value("{_target_: LoadImaged}", {});
   load.set("keys", Node::make_list(std::vector<std::string>{x_key, y_key}));
   load.set("spatial_dims", Node::make_integer(imported.spatial_dims));
   std::vector<Node> steps{std::move(load)};
   if (!input.operations.list.empty()) {
-    process.set("_target_", Node::make_string("BioimageioProcessingd"));
+    Node process = config::parse_value("{_target_: BioimageioProcessingd}", {});
     process.set("keys", Node::make_list(std::vector<std::string>{x_key}));
     process.set("operations", input.operations);
     steps.push_back(std::move(process));
