@@ -175,7 +175,7 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
   if (task.ends_with("ClassificationTask") || task.ends_with("ScalarRegressionTask"))
     throw ConfigError(subject.first().path +
                       ": it tells of whole images; `predict` of the whole package makes tables");
-  inference::scale_objects(subject, config.predict.diameter);
+  inference::scale_objects(subject, config.predict.diameter, config.predict.diameter_um);
   inference::PredictorOptions options;
   options.form = config.predict.save == "auto" ? "" : config.predict.save;
   options.threshold = config.predict.threshold;
