@@ -152,7 +152,6 @@ TEST(PredictionFormat, IsWhatWasAskedFor) {
   EXPECT_EQ(extension("a.nii", stack, "ome_zarr", "logits"), ".ome.zarr");
   EXPECT_EQ(extension("a.nii", stack, "npy", "logits"), ".npy");
   EXPECT_EQ(extension("a.tif", image_of(io::Dtype::u8, {1, 1, 16, 16}), "png"), ".png");
-  EXPECT_EQ(extension("series", image_of(io::Dtype::u8, {1, 4, 16, 16}), "dicom"), ".seg.dcm");
 }
 
 TEST(PredictionFormat, PngRefusesWhatItCantHold) {
