@@ -103,8 +103,7 @@ TEST(ModelsAtHand, ADiameterResamplesTheImageAndItsResultBack) {
       shell("\"$BIN/predict\" checkpoint.ckpt_path=nuclei predict.diameter_um=12 'data.path=" +
             (dir / "large.png") + "' 'paths.output_dir=" + (dir / "none") + "'");
   EXPECT_EQ(no_size.code, 2);
-  EXPECT_NE(no_size.err.find("distance between voxels is not known"), std::string::npos)
-      << no_size.err;
+  EXPECT_NE(no_size.err.find("expected data.spacing_um"), std::string::npos) << no_size.err;
   const Outcome unknown =
       shell("\"$BIN/predict\" checkpoint.ckpt_path=" CYTRA_SOURCE_DIR
             "/tests/golden/checkpoints/format1_2d.ckpt predict.diameter=3 'data.path=" +

@@ -221,7 +221,9 @@ struct Zoomd : ZoomOptions {
       for (std::size_t d = 0; d < factors.size(); ++d) {
         const double own = now[3 - factors.size() + d];
         if (!(own > 0))
-          throw DataError("the distance between voxels is not known, which spacing_um needs");
+          throw DataError(
+              "the file does not say the distance between voxels, expected data.spacing_um, or "
+              "predict.diameter in pixels");
         factors[d] *= own / spacing_um;
       }
       if (factors.back() < 1) options.mode[0] = "area";
