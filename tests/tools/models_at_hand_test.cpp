@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -110,6 +111,33 @@ TEST(ModelsAtHand, ADiameterResamplesTheImageAndItsResultBack) {
             (dir / "large.png") + "'");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("task.diameter"), std::string::npos) << unknown.err;
+}
+
+TEST(ModelsAtHand, ObjectsOnTheSeamsOfBlocksAreWhole) {
+  constexpr int64_t kTiles = 7, kSide = 256;  // blocks of the whole meet at centres of nuclei
+  const test::TmpDir dir;
+  const io::Image tile = nuclei(20, kSide);
+  io::Image wide = tile;
+  wide.shape = {1, 1, kTiles * kSide, kTiles * kSide};
+  wide.pixels.clear();
+  for (int64_t y = 0; y < kTiles * kSide; ++y) {
+    const auto row = tile.pixels.begin() + y % kSide * kSide;
+    for (int64_t x = 0; x < kTiles; ++x) wide.pixels.insert(wide.pixels.end(), row, row + kSide);
+  }
+  io::write_png(dir / "wide.png", wide);
+  const io::Image labels = labels_of(dir / "wide.png");
+  ASSERT_EQ(labels.dtype, io::Dtype::u16);
+  std::map<uint16_t, int64_t> sizes;
+  for (std::size_t i = 0; i < labels.pixels.size(); i += 2) {
+    uint16_t label = 0;
+    std::memcpy(&label, &labels.pixels[i], 2);
+    ++sizes[label];
+  }
+  EXPECT_NEAR(static_cast<double>(sizes.size()), kTiles * kTiles * kNuclei + 1, 10);
+  EXPECT_EQ(sizes.rbegin()->first + 1U, sizes.size());  // no gaps
+  int64_t small = 0;  // nuclei have 262 pixels; a seam meets 70 of them
+  for (const auto& [label, size] : sizes) small += size < 200 ? 1 : 0;
+  EXPECT_LE(small, 2);
 }
 
 TEST(ModelsAtHand, AServerWithoutAModelOffersThoseThatMakeImages) {
