@@ -60,8 +60,15 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   // Gloo can't interrupt a wait for a process that exists but does not answer, so shut_down() needs
   // its sockets.
   const std::vector<int> before = connections(place.port);
-  auto gloo = c10::make_intrusive<ProcessGroupGloo>(
-      store, static_cast<int>(place.rank), static_cast<int>(place.size), options);
+  c10::intrusive_ptr<ProcessGroupGloo> gloo;
+  try {
+    gloo = c10::make_intrusive<ProcessGroupGloo>(
+        store, static_cast<int>(place.rank), static_cast<int>(place.size), options);
+  } catch (const c10::DistError&) {
+    throw;
+  } catch (const c10::Error& error) {  // no type of its own
+    C10_THROW_ERROR(DistBackendError, error.what_without_backtrace());
+  }
   const std::vector<int> after = connections(place.port);
   std::set_difference(
       after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(sockets));

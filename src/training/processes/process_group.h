@@ -9,8 +9,8 @@
 
 namespace cytra::training {
 
-/// Gloo, for tensors on the CPU, and the sockets of its connections. Throws: c10::Error when a
-/// process did not connect.
+/// Gloo, for tensors on the CPU, and the sockets of its connections. Throws: c10::DistError
+/// when a process did not connect.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                             const ProcessPlace& place,
                                             std::chrono::milliseconds timeout,

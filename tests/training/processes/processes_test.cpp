@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
@@ -22,10 +24,12 @@
 #include "tests/support/tmp_dir.h"
 #include "tests/training/fixture.h"
 #include "training/processes/gradient_average.h"
+#include "training/processes/process_group.h"
 #include "training/trainer/stop_condition.h"
 
 namespace cytra {
 namespace {
+using namespace std::chrono_literals;
 using test::Tiny;
 using training::Processes;
 using training::ProcessPlace;
@@ -323,6 +327,43 @@ TEST(Processes, NamesTheOneThatWasKilled) {
   });
   EXPECT_EQ(two[0].rfind("error 4: stopped answering: rank 1 (", 0), 0U) << two[0];
   EXPECT_NE(two[0].find("logs.rank1.log"), std::string::npos) << two[0];
+}
+
+/// A store whose owner ends as soon as it has sent its address and asks for the others'.
+struct EndsWhenItAsks final : c10d::PrefixStore {
+  using PrefixStore::PrefixStore;
+  using PrefixStore::wait;
+  struct End {};
+  std::vector<uint8_t> get(const std::string&) override { throw End(); }
+  void wait(const std::vector<std::string>&, const std::chrono::milliseconds&) override {
+    throw End();
+  }
+};
+
+TEST(Processes, OneThatEndsBeforeItConnectsIsAboutOthers) {
+  const pid_t child = ::fork();  // for its threads
+  if (child == 0) {
+    const auto shared = c10::make_intrusive<c10d::HashStore>();
+    std::vector<int> sockets;
+    try {
+      training::make_gloo(
+          c10::make_intrusive<EndsWhenItAsks>("", shared), {1, 2, 1, 2}, 20s, sockets);
+      std::_Exit(1);
+    } catch (const EndsWhenItAsks::End&) {
+    }
+    try {
+      training::make_gloo(
+          c10::make_intrusive<c10d::PrefixStore>("", shared), {0, 2, 0, 2}, 20s, sockets);
+      std::_Exit(2);
+    } catch (const c10::DistError&) {
+      std::_Exit(0);
+    } catch (...) {
+      std::_Exit(3);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Processes, ASignalEndsTheWaitForOthers) {
