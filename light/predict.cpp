@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "config/schema.h"
 #include "inference/outputs/result.h"
+#include "inference/predictor/foreground.h"
 #include "inference/predictor/subject.h"
 #include "inference/predictor/windowed_model.h"
 #include "pipelines/job/inputs.h"
@@ -181,6 +182,7 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
   options.threshold = config.predict.threshold;
   options.temperature = config.predict.temperature_number();
   options.tracks_places = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
+  options.foreground = inference::foreground_rule(config.predict.skip_empty);
   if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
   const std::vector<inference::HeadPredictor> heads =
       inference::predictors_of(subject, config, config.predict.heads, options);

@@ -57,6 +57,35 @@ int64_t count(const io::Image& labels) {
   return most;  // below 256 here
 }
 
+TEST(ModelsAtHand, WindowsWithoutForegroundAreLeftOut) {
+  const test::TmpDir dir;
+  const io::Image corner = nuclei(20);
+  io::Image large = corner;
+  large.shape = {1, 1, 900, 800};
+  large.pixels.assign(large.bytes(), 14);
+  for (std::size_t y = 0; y < 256; ++y)
+    std::memcpy(&large.pixels[y * 800], &corner.pixels[y * 256], 256);
+  io::Image negative = large;
+  for (unsigned char& pixel : negative.pixels) pixel = static_cast<unsigned char>(255 - pixel);
+  io::write_png(dir / "large.png", large);
+  io::write_png(dir / "negative.png", negative);
+  const std::string windows = "inference_args.roi_size=256 ";
+  const io::Image all = labels_of(dir / "large.png", windows);
+  EXPECT_EQ(count(all), kNuclei);
+  for (const auto& [name, rule] : {std::pair("large.png", "otsu"),
+                                   {"large.png", "60"},
+                                   {"negative.png", "'<otsu'"},
+                                   {"negative.png", "'<195'"}}) {
+    const io::Image some = labels_of(dir / name, windows + "\"predict.skip_empty=" + rule + "\"");
+    EXPECT_EQ(count(some), kNuclei) << name << " " << rule;
+  }
+  const Outcome told =
+      shell("\"$BIN/predict\" checkpoint.ckpt_path=nuclei 'data.path=" + (dir / "large.png") +
+            "' 'paths.output_dir=" + (dir / "out") + "' " + windows + "predict.skip_empty=otsu");
+  EXPECT_NE(told.err.find(" windows hold no value above "), std::string::npos) << told.err;
+  EXPECT_EQ(told.err.find(": 0 of "), std::string::npos) << told.err;
+}
+
 TEST(ModelsAtHand, TheSameObjectsInEveryFormOfAnImage) {
   const test::TmpDir dir;
   const io::Image grey = nuclei(20);

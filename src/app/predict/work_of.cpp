@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "device/precision.h"
+#include "inference/predictor/foreground.h"
 #include "pipelines/predict/box_work.h"
 #include "pipelines/predict/image_work.h"
 #include "pipelines/predict/number_work.h"
@@ -45,6 +46,7 @@ void expect_used(const PredictConfig& config, Result result) {
       {"predict.original_grid", predict.original_grid.value_or(false), images || boxes},
       {"predict.measurements", predict.measurements, images},
       {"predict.contours", predict.contours != "none", images},
+      {"predict.skip_empty", !predict.skip_empty.is_null(), images},
       {"predict.max_memory_mb", predict.max_memory_mb.has_value(), images},
       {"predict.temperature", predict.temperature_number() != 1, !boxes},
       {"data.with_target", config.data.scores(), !boxes},
@@ -94,6 +96,7 @@ std::vector<HeadWork> works_of(const inference::Subject& subject, const PredictC
   options.temperature = config.predict.temperature_number();
   options.with_target = config.data.scores();
   options.tracks_places = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
+  options.foreground = inference::foreground_rule(config.predict.skip_empty);
   if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
   for (const inference::HeadPredictor& by :
        inference::predictors_of(subject, config, config.predict.heads, options)) {

@@ -55,6 +55,11 @@ class ClassDecoder final : public Decoder {
     }
     return finish;
   }
+  std::vector<double> background(int64_t channels) const override {
+    std::vector<double> logits(static_cast<std::size_t>(channels), -kSureLogit);
+    if (options_.num_classes > 1 && !options_.multilabel) logits[0] = kSureLogit;
+    return logits;
+  }
 
  private:
   Options options_;

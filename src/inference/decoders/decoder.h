@@ -19,6 +19,9 @@ namespace cytra::inference {
 
 struct Postprocess;  // inference/postprocess/postprocess.h
 
+/// A logit that is as good as certain: a probability of 1 - 5e-5.
+constexpr double kSureLogit = 10;
+
 class Decoder {
  public:
   static constexpr const char* kKind = "decoder";
@@ -44,6 +47,9 @@ class Decoder {
   at::Tensor decode(const at::Tensor& logits,
                     const std::string& form,
                     double threshold = 0.5) const;
+  /// The output (units of in_units()) of each of the network's channels where there is nothing but
+  /// background; empty: there is no such value.
+  virtual std::vector<double> background(int64_t /*channels*/) const { return {}; }
   /// The voxels of the image for one of the network's values, per dimension, where it is a network
   /// on a grid (SlidingWindowOptions::unit); empty: none.
   virtual std::vector<int64_t> grid() const { return {}; }

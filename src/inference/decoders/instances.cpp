@@ -30,6 +30,7 @@ class InstanceDecoder final : public Decoder {
       step_ = std::make_shared<Step<Flows>>(Flows{options.flows});
       step_->name = "FlowsToLabels";
     } else {
+      are_stars_ = true;
       grid_ = options.stars.grid;
       step_ = std::make_shared<Step<Stars>>(Stars{options.stars});
       step_->name = "StarsToLabels";
@@ -44,10 +45,16 @@ class InstanceDecoder final : public Decoder {
     if (form != "labels") return {};
     return {step_};
   }
+  std::vector<double> background(int64_t channels) const override {
+    std::vector<double> values(static_cast<std::size_t>(channels));  // no flow, no distance
+    (are_stars_ ? values.front() : values.back()) = -kSureLogit;
+    return values;
+  }
 
  private:
   std::shared_ptr<Postprocess> step_;
   std::vector<int64_t> grid_;
+  bool are_stars_ = false;
 };
 CYTRA_REGISTER(Decoder, InstanceDecoder, "InstanceDecoder");
 

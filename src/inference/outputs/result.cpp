@@ -10,7 +10,7 @@
 #include "inference/outputs/objects.h"
 #include "inference/predictor/original_grid.h"
 #include "inference/predictor/windowed_model.h"
-#include "ops/labels/label_blocks.h"
+#include "ops/labels/row_step.h"
 #include "ops/windows/sums.h"
 
 namespace cytra::inference {
@@ -46,44 +46,51 @@ ImageResult::ImageResult(const Predictor& predictor,
       options_(options),
       input_(std::move(input)),
       outputs_(std::move(outputs)),
-      blocks_(label_blocks()),
-      slabs_(works_by_slabs()
-                 ? std::make_unique<ObjectSlabs>(options.steps, input_->sample.geometry())
-                 : nullptr),
-      is_whole_(!slabs_ && needs_whole()),
       is_moved_(moves_to_file()) {
-  result_.is_labels = result_.is_objects = blocks_ != nullptr;
+  begin_steps();
+  is_whole_ = needs_whole();
 }
 
 ImageResult::~ImageResult() = default;
 
-/// What does the first step as rows come, where it makes labels of values that nobody else needs.
-std::unique_ptr<ops::LabelBlocks> ImageResult::label_blocks() const {
-  const WindowedModel& windowed = predictor_.windowed();
-  const bool needs_values = options_.keeps_scored && windowed.steps.empty();
-  const bool is_by_planes = windowed.plane_axis(input_->shape.size() - 1).has_value();
-  const bool are_scores = !windowed.steps.empty() || !windowed.decoder->is_labels(windowed.form);
-  if (options_.steps.empty() || needs_values || is_by_planes || !are_scores) return nullptr;
-  return options_.steps[0]->by_rows({input_->shape.begin() + 1, input_->shape.end()},
-                                    options_.folder);
+/// The first step that comes after the values to score: of objects all steps count.
+std::size_t ImageResult::scored_at() const {
+  const PostprocessSteps& steps = options_.steps;
+  const std::size_t own = predictor_.windowed().steps.size();
+  if (!predictor_.windowed().decoder->gives_labels()) return own == 0 ? 0 : steps.size();
+  return static_cast<std::size_t>(
+      std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(own),
+                   steps.end(),
+                   [](const auto& step) { return step->makes_objects(); }) -
+      steps.begin());
 }
 
-/// Whether an image that is read by rows can be processed by slabs: only steps on objects need the
-/// whole of it.
-bool ImageResult::works_by_slabs() const {
-  const PostprocessSteps& steps = options_.steps;
-  return input_->is_by_rows() && !steps.empty() && !options_.keeps_scored &&
-         !options_.original_grid && !take_objects(outputs_) &&
-         predictor_.windowed().finish.channels(predictor_.model().out_channels) == 1 &&
-         predictor_.windowed().decoder->is_labels(predictor_.windowed().form) &&
-         std::ranges::all_of(steps, [](const auto& step) { return step->works_by_objects(); });
+/// Finds the steps that work while rows come: the first ones.
+void ImageResult::begin_steps() {
+  const WindowedModel& windowed = predictor_.windowed();
+  const bool are_labels = windowed.steps.empty() && windowed.decoder->is_labels(windowed.form);
+  result_.is_labels = are_labels;
+  result_.geometry = input_->sample.geometry();
+  result_.plane_axis = windowed.plane_axis(input_->shape.size() - 1).value_or(-1);
+  std::vector<int64_t> shape = input_->shape;
+  shape[0] = windowed.finish.channels(predictor_.model().out_channels);
+  const std::size_t most = options_.keeps_scored ? scored_at() : options_.steps.size();
+  while (by_rows_.size() < most) {
+    const Postprocess& step = *options_.steps[by_rows_.size()];
+    std::unique_ptr<ops::RowStep> made;
+    apply_named(step, [&] { made = step.by_rows(result_, shape, options_.folder); });
+    if (!made) break;
+    takes_labels_ = takes_labels_ || (by_rows_.empty() && are_labels);
+    by_rows_.push_back(std::move(made));
+  }
 }
 
 /// Labels of an image that fits into memory are kept whole, for the smallest type that holds them.
 bool ImageResult::needs_whole() const {
-  const bool needs_labels = blocks_ && (!input_->is_by_rows() || options_.steps.size() > 1);
-  return options_.keeps_scored || (blocks_ ? needs_labels : !options_.steps.empty()) ||
-         options_.original_grid || take_objects(outputs_);
+  const bool needs_steps = by_rows_.size() < options_.steps.size();
+  const bool are_small = !by_rows_.empty() && result_.is_labels && !input_->is_by_rows();
+  return options_.keeps_scored || needs_steps || are_small || options_.original_grid ||
+         take_objects(outputs_);
 }
 
 bool ImageResult::moves_to_file() const {
@@ -124,7 +131,7 @@ void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
     sum_ += rows.sum(at::kDouble).item<double>();
     count_ += static_cast<double>(rows.numel());
   }
-  is_of_objects_ = slabs_ != nullptr || result_.is_objects;
+  is_of_objects_ = result_.is_objects;
   if (is_of_objects_ && !has_object_)
     has_object_ = rows.numel() > 0 && rows.max().item<double>() > 0;
   for (const auto& output : outputs_) output->take(*this, rows);
@@ -153,19 +160,21 @@ void ImageResult::run() {
 void ImageResult::take(const at::Tensor& rows) {
   taken_ += rows.size(1);
   expect_size(std::max(taken_, input_->shape[1]), rows.size(-1));
-  if (blocks_) {
-    at::Tensor labels;
-    apply_named(*options_.steps[0], [&] { labels = blocks_->add(rows).unsqueeze(0); });
-    if (is_whole_) {
-      rows_.push_back(labels);
-    } else if (labels.numel() > 0) {
-      put(labels, io::Dtype::u32);
-    }
+  pass(0, takes_labels_ ? rows.to(at::kInt) : rows);
+}
+
+/// Gives rows to a step, and what it makes of them to the next one; after the last, keeps them or
+/// gives them to the outputs.
+void ImageResult::pass(std::size_t step, const at::Tensor& rows) {
+  if (step < by_rows_.size()) {
+    at::Tensor made;
+    apply_named(*options_.steps[step], [&] { made = by_rows_[step]->add(rows); });
+    if (made.defined() && made.numel() > 0) pass(step + 1, made);
   } else if (is_whole_) {
     rows_.push_back(rows);
-  } else if (slabs_) {
-    const at::Tensor ended = slabs_->add(rows[0]).unsqueeze(0);
-    if (ended.numel() > 0) put(ended, io::Dtype::u32);
+  } else if (step > 0 && result_.is_labels) {
+    const bool are_few = !result_.is_objects && predictor_.model().out_channels <= UINT8_MAX;
+    put(rows, are_few ? io::Dtype::u8 : io::Dtype::u32);
   } else {
     put(rows, dtype_of(predictor_.windowed().finish));
   }
@@ -173,11 +182,15 @@ void ImageResult::take(const at::Tensor& rows) {
 
 void ImageResult::finish() {
   expect_size(taken_, input_->shape.back());
-  if (is_whole_) finish_whole();
-  if (slabs_) {
-    const at::Tensor rest = slabs_->finish().unsqueeze(0);
-    if (rest.numel() > 0) put(rest, io::Dtype::u32);
+  for (std::size_t step = 0; step < by_rows_.size(); ++step) {
+    for (bool is_more = true; is_more;) {
+      at::Tensor rows;
+      apply_named(*options_.steps[step], [&] { rows = by_rows_[step]->rest(); });
+      is_more = rows.defined();
+      if (is_more && rows.numel() > 0) pass(step + 1, rows);
+    }
   }
+  if (is_whole_) finish_whole();
   // The first one, the image, appears last: then the files beside it exist already.
   for (auto output = outputs_.rbegin(); output != outputs_.rend(); ++output) {
     ResultFiles own;
@@ -189,31 +202,23 @@ void ImageResult::finish() {
   image_.reset();
 }
 
-/// Applies the decoder's steps, then the others; the values in between are scored.
+/// Applies the other steps; the values in between are scored.
 void ImageResult::apply_steps() {
-  const auto apply = [&](auto from, auto to) { apply_all(PostprocessSteps(from, to), result_); };
-  const auto begin = options_.steps.begin(), last = options_.steps.end();
-  const auto own = begin + static_cast<std::ptrdiff_t>(predictor_.windowed().steps.size());
-  const auto first = begin + (blocks_ ? 1 : 0);
-  auto scored = own == begin ? first : last;  // of objects all steps count
-  if (predictor_.windowed().decoder->gives_labels()) {
-    scored = std::find_if(own, last, [](const auto& step) { return step->works_by_objects(); });
-  }
-  apply(first, scored);
+  const auto apply = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i)
+      apply_named(*options_.steps[i], [&] { options_.steps[i]->apply(result_); });
+  };
+  const std::size_t scored = options_.keeps_scored ? scored_at() : by_rows_.size();
+  apply(by_rows_.size(), scored);
   if (options_.keeps_scored)
     scored_ = (has_labels() ? labels(result_.values) : result_.values).clone();
-  apply(scored, last);
+  apply(scored, options_.steps.size());
 }
 
 void ImageResult::finish_whole() {
   result_.values = rows_.size() == 1 ? rows_[0] : at::cat(rows_, 1);
   rows_.clear();
-  result_.geometry = input_->sample.geometry();
-  result_.plane_axis = predictor_.windowed().plane_axis(input_->shape.size() - 1).value_or(-1);
   result_.input = [this] { return input_->loaded(); };
-  result_.is_labels =
-      blocks_ || (predictor_.windowed().steps.empty() &&
-                  predictor_.windowed().decoder->is_labels(predictor_.windowed().form));
   io::Dtype dtype = dtype_of(predictor_.windowed().finish);
   if (!options_.steps.empty()) {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);
@@ -251,12 +256,9 @@ bool ImageResult::has_labels() const {
 }
 
 at::Tensor ImageResult::labels(const at::Tensor& rows) const {
-  const Decoder& decoder = *predictor_.windowed().decoder;
-  const bool is_known = result_.values.defined() || blocks_;
-  const bool are_labels =
-      is_known ? result_.is_labels : decoder.is_labels(predictor_.windowed().form);
-  return are_labels ? rows
-                    : decoder.labels_of(rows, predictor_.windowed().form, options_.threshold);
+  return result_.is_labels ? rows
+                           : predictor_.windowed().decoder->labels_of(
+                                 rows, predictor_.windowed().form, options_.threshold);
 }
 
 /// Gives the outputs objects channel by channel, so that only one channel is in memory as objects.

@@ -12,7 +12,6 @@
 #include "inference/outputs/output.h"
 #include "inference/postprocess/postprocess.h"
 #include "inference/predictor/input.h"
-#include "inference/predictor/object_slabs.h"
 #include "inference/predictor/predictor.h"
 
 namespace cytra::inference {
@@ -25,7 +24,7 @@ struct ResultOptions {
   /// predictor needs tracks_places.
   bool original_grid = false;
   bool keeps_scored = false;  // scored() will be called
-  std::string folder = "";    // as ops::LabelBlocks
+  std::string folder = "";    // as ops::kept_rows()
 };
 
 /// All steps of a result in their order: the decoder's, the task's (`postprocess` of its
@@ -82,14 +81,15 @@ class ImageResult {
   bool has_classes() const { return !result_.is_objects || info_.shape[0] > 1; }
 
  private:
-  std::unique_ptr<ops::LabelBlocks> label_blocks() const;
-  bool works_by_slabs() const;
+  std::size_t scored_at() const;
+  void begin_steps();
   bool needs_whole() const;
   bool moves_to_file() const;
   void move_to_file(Result& result) const;
   void describe(at::IntArrayRef shape, io::Dtype dtype);
   void expect_size(int64_t rows, int64_t columns) const;
   void put(const at::Tensor& rows, io::Dtype dtype);
+  void pass(std::size_t step, const at::Tensor& rows);
   void apply_steps();
   void finish_whole();
   void give_objects();
@@ -98,13 +98,13 @@ class ImageResult {
   const ResultOptions& options_;
   const std::shared_ptr<const ModelInput> input_;
   Outputs outputs_;
-  std::unique_ptr<ops::LabelBlocks> blocks_;  // does the first step on rows
-  std::unique_ptr<ObjectSlabs> slabs_;        // applies steps to an image that is read by rows
-  const bool is_whole_;
-  const bool is_moved_;           // original_grid, and its voxels differ
+  Result result_;  // without values: of rows, after those steps
+  std::vector<std::unique_ptr<ops::RowStep>> by_rows_;  // the first of the steps
+  bool takes_labels_ = false;                           // the first of these
+  const bool is_moved_;                                 // original_grid, and its voxels differ
+  bool is_whole_ = false;
   std::vector<at::Tensor> rows_;  // of one that is kept whole
   int64_t taken_ = 0;             // rows
-  Result result_;                 // of a result that is kept whole
   at::Tensor scored_;
   io::ImageInfo info_;
   bool has_info_ = false, has_components_ = false;

@@ -27,6 +27,13 @@ struct Morphology {
       return ops::watershed(ops::distance_transform(labels.eq(0)), kept, mask, labels.dim());
     });
   }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& /*folder*/) const {
+    // The mask reaches as far as both its operations; added voxels are reached by a flood from
+    // labels within the radius, on a way within the mask.
+    return rows_with_halo(*this, 4 * radius + 2, form, shape);
+  }
 
  private:
   at::Tensor changed(const at::Tensor& mask) const {

@@ -8,9 +8,10 @@
 #include "ops/labels/operations.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "inference/postprocess/step.h"
-#include "ops/labels/components.h"
+#include "ops/labels/component_rows.h"
 #include "ops/labels/distance.h"
 #include "ops/labels/flow_labels.h"
 #include "ops/labels/star_labels.h"
@@ -38,14 +39,22 @@ struct StitchPlanes {
     const int64_t axis = std::max<int64_t>(result.plane_axis, 0);
     result.values = ops::stitch_planes(result.values[0], axis, threshold).unsqueeze(0);
   }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& /*folder*/) const {
+    expect_labels(form);
+    if (shape.size() != 4 || shape[0] != 1 || form.plane_axis > 0) return nullptr;
+    const auto stitch = [own = std::make_shared<ops::PlaneStitcher>(threshold)](
+                            const at::Tensor& plane) { return own->add(plane[0]); };
+    return each_plane(stitch, shape[1]);
+  }
 };
 CYTRA_REGISTER(Postprocess, Step<StitchPlanes>, "StitchPlanes");
 
 /// The distance between voxels along ([Z,]Y,X) in um; empty where it is unknown.
-std::vector<double> spacing_of(const Result& result) {
+std::vector<double> spacing_of(const Result& result, int64_t dims) {
   const auto& spacing = result.geometry.spacing_um;
-  const auto dims = static_cast<std::size_t>(result.values.dim()) - 1;
-  std::vector<double> known(spacing.end() - static_cast<std::ptrdiff_t>(dims), spacing.end());
+  std::vector<double> known(spacing.end() - dims, spacing.end());
   for (const double step : known) {
     if (step <= 0) return {};
   }
@@ -55,11 +64,23 @@ std::vector<double> spacing_of(const Result& result) {
 struct RemoveSmallObjects : ops::RemoveSmallObjects {
   void apply(Result& result) const {
     expect_labels(result);
+    result.values = with_pixdim(result, result.values.dim() - 1)(result.values);
+  }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& folder) const {
+    expect_labels(form);
+    const ops::RemoveSmallObjects options = with_pixdim(form, std::ssize(shape) - 1);
+    return shape[0] == 1 ? options.row_step(image_of(shape), folder) : nullptr;
+  }
+
+ private:
+  ops::RemoveSmallObjects with_pixdim(const Result& result, int64_t dims) const {
     ops::RemoveSmallObjects options = *this;
-    if (options.by_measure && options.pixdim.empty()) options.pixdim = spacing_of(result);
+    if (options.by_measure && options.pixdim.empty()) options.pixdim = spacing_of(result, dims);
     if (options.by_measure && options.pixdim.empty())
       throw DataError("by_measure: the image's spacing is not known, expected pixdim");
-    result.values = options(result.values);
+    return options;
   }
 };
 CYTRA_REGISTER(Postprocess, Step<RemoveSmallObjects>, "RemoveSmallObjects");
@@ -70,6 +91,12 @@ struct AsDiscrete : ops::AsDiscrete {
     result.is_labels = true;
     result.is_objects = false;
   }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& /*folder*/) const {
+    if (rounding) return nullptr;  // to whole numbers of any size
+    return rows_with_halo(*this, 0, form, shape);
+  }
 };
 CYTRA_REGISTER(Postprocess, Step<AsDiscrete>, "AsDiscrete");
 
@@ -78,13 +105,27 @@ struct ConnectedComponents {
   void visit(auto& v) {
     v("connectivity", connectivity, "1: faces, 2: edges too, 3: corners too; null: all", 1, 3);
   }
-  static constexpr bool kWorksByObjects = true;
+  static constexpr bool kMakesObjects = true;
   void apply(Result& result) const {
     expect_labels(result);
     for_channels(result, [&](const at::Tensor& channel) {
       return ops::connected_components(channel, connectivity.value_or(0)).labels;
     });
     result.is_objects = true;
+  }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& folder) const {
+    expect_labels(form);
+    if (shape[0] != 1) return nullptr;
+    form.is_objects = true;
+    const auto numbers = [](const std::vector<ops::ComponentRows::Component>& all) {
+      std::vector<int32_t> own(all.size());
+      std::iota(own.begin(), own.end(), 0);
+      return own;
+    };
+    return std::make_unique<ops::ComponentRows>(
+        connectivity.value_or(0), image_of(shape), folder, numbers);
   }
 };
 CYTRA_REGISTER(Postprocess, Step<ConnectedComponents>, "ConnectedComponents");

@@ -16,8 +16,9 @@ PostprocessSteps make_postprocess(const config::Node& list) {
   return steps;
 }
 
-std::unique_ptr<ops::LabelBlocks> Postprocess::by_rows(const std::vector<int64_t>& /*image*/,
-                                                       const std::string& /*folder*/) const {
+std::unique_ptr<ops::RowStep> Postprocess::by_rows(Result& /*form*/,
+                                                   std::vector<int64_t>& /*shape*/,
+                                                   const std::string& /*folder*/) const {
   return nullptr;
 }
 

@@ -13,7 +13,7 @@
 #include "io/image.h"
 
 namespace cytra::ops {
-class LabelBlocks;  // ops/labels/label_blocks.h
+class RowStep;  // ops/labels/row_step.h
 }
 
 namespace cytra::inference {
@@ -38,13 +38,15 @@ struct Postprocess {
   std::string name;  // for messages, e.g. "FillHoles"
   /// Changes the result. Throws: DataError, ConfigError for a result that it is not made for.
   virtual void apply(Result& result) const = 0;
-  /// Makes the labels of apply() from values that come by rows; null: it makes no labels of them.
-  /// `image`: ([D,]H,W); `folder`: as ops::LabelBlocks. Its exceptions have no name in front.
-  virtual std::unique_ptr<ops::LabelBlocks> by_rows(const std::vector<int64_t>& /*image*/,
-                                                    const std::string& /*folder*/) const;
-  /// Whether it processes and numbers each object by itself: then an image may be larger than
-  /// memory (object_slabs.h).
-  virtual bool works_by_objects() const { return false; }
+  /// Does apply() on values that come by rows; null: it needs the whole image. `form`: the result
+  /// before the step, without values, and `shape` theirs, (C,[D,]H,W); both become those after it.
+  /// `folder`: as ops::kept_rows(). Throws: as apply(); exceptions of the step have no name in
+  /// front.
+  virtual std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                                std::vector<int64_t>& shape,
+                                                const std::string& folder) const;
+  /// Whether it makes objects of a mask.
+  virtual bool makes_objects() const { return false; }
 };
 
 using PostprocessSteps = std::vector<std::shared_ptr<Postprocess>>;

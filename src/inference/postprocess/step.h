@@ -1,15 +1,17 @@
 #pragma once
 // The common code of the steps.
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
 #include "base/lists.h"
-#include "config/registry.h"
 #include "inference/postprocess/postprocess.h"
 #include "ops/labels/label_blocks.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::inference {
 
@@ -39,15 +41,16 @@ class Step final : public Postprocess {
   using Options = Operation;
   explicit Step(const Options& options) : options_(options) {}
   void apply(Result& result) const override { options_.apply(result); }
-  std::unique_ptr<ops::LabelBlocks> by_rows(const std::vector<int64_t>& image,
-                                            const std::string& folder) const override {
-    if constexpr (requires { options_.make(); })
-      return std::make_unique<ops::LabelBlocks>(options_.make(), image, folder);
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& folder) const override {
+    if constexpr (requires { options_.by_rows(form, shape, folder); })
+      return options_.by_rows(form, shape, folder);
     return nullptr;
   }
-  bool works_by_objects() const override {
+  bool makes_objects() const override {
     return requires {
-      Options::kWorksByObjects;
+      Options::kMakesObjects;
     };
   }
 
@@ -55,29 +58,57 @@ class Step final : public Postprocess {
   Options options_;
 };
 
+/// The sides ([D,]H,W) of values (C,[D,]H,W).
+inline std::vector<int64_t> image_of(const std::vector<int64_t>& shape) {
+  return {shape.begin() + 1, shape.end()};
+}
+
+/// Applies a function (C,H,W) -> (H,W) to each of `count` planes, in order.
+std::unique_ptr<ops::RowStep> each_plane(const auto& apply, int64_t count) {
+  const auto to_rows = [apply](const at::Tensor& rows) {
+    return at::stack(mapped(rows.unbind(1), apply)).unsqueeze(0);
+  };
+  return std::make_unique<ops::RowsWithHalo>(to_rows, 0, count);
+}
+
 /// An operation that makes labels ([Z,]Y,X) of all channels of a model's output, block by block.
 /// Those of planes are numbered on from plane to plane.
 template <class Operation>
 struct ToLabels : Operation {
+  void apply(Result& result) const {
+    expect_scores(result);
+    result.values =
+        result.plane_axis < 0
+            ? ops::labels_by_blocks(make(), result.values)
+            : at::stack(mapped(result.values.unbind(1 + result.plane_axis), by_planes()),
+                        result.plane_axis);
+    result.values = result.values.unsqueeze(0);
+    result.is_labels = result.is_objects = true;
+  }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& folder) const {
+    expect_scores(form);
+    if (form.plane_axis > 0) return nullptr;
+    form.is_labels = form.is_objects = true;
+    shape[0] = 1;
+    if (form.plane_axis == 0) return each_plane(by_planes(), shape[1]);
+    return std::make_unique<ops::LabelBlocks>(make(), image_of(shape), folder);
+  }
+
+ private:
   ops::LabelBlocks::Make make() const {
     return [operation = static_cast<const Operation&>(*this)](
                const at::Tensor& values, const ops::Part& part) { return operation(values, part); };
   }
-  void apply(Result& result) const {
-    expect_scores(result);
-    std::vector<at::Tensor> planes;
-    int32_t last = 0;
-    if (result.plane_axis >= 0) {
-      for (const at::Tensor& plane : result.values.unbind(1 + result.plane_axis)) {
-        at::Tensor& labels = planes.emplace_back(ops::labels_by_blocks(make(), plane));
-        labels = at::where(labels != 0, labels + last, labels);
-        last = std::max(last, labels.max().template item<int32_t>());
-      }
-    }
-    result.values = planes.empty() ? ops::labels_by_blocks(make(), result.values)
-                                   : at::stack(planes, result.plane_axis);
-    result.values = result.values.unsqueeze(0);
-    result.is_labels = result.is_objects = true;
+  /// (C,H,W) -> (H,W)
+  auto by_planes() const {
+    return [make = make(), last = std::make_shared<int32_t>(0)](const at::Tensor& plane) {
+      at::Tensor labels = ops::labels_by_blocks(make, plane);
+      labels = at::where(labels != 0, labels + *last, labels);
+      *last = std::max(*last, labels.max().template item<int32_t>());
+      return labels;
+    };
   }
 };
 
@@ -88,6 +119,32 @@ struct OnLabels : Operation {
     expect_labels(result);
     result.values = (*this)(result.values);
   }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& folder) const {
+    expect_labels(form);
+    return shape[0] == 1 ? Operation::row_step(image_of(shape), folder) : nullptr;
+  }
 };
+
+/// Applies an operation by rows, whose result depends on rows up to `halo` away.
+std::unique_ptr<ops::RowStep> rows_with_halo(const auto& operation,
+                                             int64_t halo,
+                                             Result& form,
+                                             std::vector<int64_t>& shape) {
+  std::vector<int64_t> voxel(shape.size(), 1);
+  voxel[0] = shape[0];
+  const auto apply = [operation, form](const at::Tensor& rows) {
+    Result result = form;
+    result.values = rows;
+    operation.apply(result);
+    return result.values;
+  };
+  form.values = at::zeros(voxel, form.is_labels ? at::kInt : at::kFloat);
+  operation.apply(form);
+  shape[0] = form.values.size(0);
+  form.values = at::Tensor();
+  return std::make_unique<ops::RowsWithHalo>(apply, halo, shape[1]);
+}
 
 }  // namespace cytra::inference

@@ -28,6 +28,11 @@ struct Threshold {
     result.is_labels = true;
     result.is_objects = false;
   }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& /*folder*/) const {
+    return threshold ? rows_with_halo(*this, 0, form, shape) : nullptr;
+  }
 };
 CYTRA_REGISTER(Postprocess, Step<Threshold>, "Threshold");
 

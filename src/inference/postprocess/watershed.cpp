@@ -27,14 +27,36 @@ struct Watershed {
       1e-12,
       1e12);
   }
-  static constexpr bool kWorksByObjects = true;
+  static constexpr bool kMakesObjects = true;
   void apply(Result& result) const {
     expect_labels(result);
-    for_channels(result, [&](const at::Tensor& channel) { return split(channel); });
+    for_channels(result, [&](const at::Tensor& channel) {
+      std::vector<int64_t> image = channel.sizes().vec();
+      return blocks(image, "")->add(channel.unsqueeze(0))[0];
+    });
     result.is_objects = true;
+  }
+  std::unique_ptr<ops::RowStep> by_rows(Result& form,
+                                        std::vector<int64_t>& shape,
+                                        const std::string& folder) const {
+    expect_labels(form);
+    if (shape[0] != 1) return nullptr;
+    form.is_objects = true;
+    return blocks(image_of(shape), folder);
   }
 
  private:
+  /// Larger blocks than those of flows: a mask may have wide parts, and a voxel takes less memory.
+  std::unique_ptr<ops::LabelBlocks> blocks(const std::vector<int64_t>& image,
+                                           const std::string& folder) const {
+    static const ops::LabelBlocks::Sizes plane{{4096, 4096}, {512, 512}, {1024, 1024}},
+        volume{{160, 320, 320}, {32, 32, 32}, {64, 64, 64}};
+    const auto make = [own = *this](const at::Tensor& values, const ops::Part&) {
+      return own.split(values[0]);
+    };
+    return std::make_unique<ops::LabelBlocks>(
+        make, image, folder, image.size() == 3 ? volume : plane);
+  }
   at::Tensor split(const at::Tensor& channel) const {
     const at::Tensor mask = channel.ne(0);
     const int64_t reach = connectivity.value_or(0);

@@ -9,6 +9,12 @@
 
 namespace cytra::inference {
 
+/// Which of the file's values are foreground: those above a threshold, or below it.
+struct ForegroundRule {
+  bool is_above = true;
+  std::optional<double> threshold;  // none: Otsu's for each channel
+};
+
 struct PredictorOptions {
   std::string accelerator = "auto";  // or cpu, gpu, cuda
   config::Node inference_args;       // WindowChanges; where null, the checkpoint's apply
@@ -19,6 +25,7 @@ struct PredictorOptions {
   double temperature = 1;      // that logits are divided by; 0: LoadedModel::temperature
   bool with_target = false;    // the transforms are applied to the target, too
   bool tracks_places = false;  // InputTransforms::track_places()
+  std::optional<ForegroundRule> foreground;  // windows without any are not predicted
   /// Bytes for predicting an image, besides the model and the image: as many windows at once as
   /// fit, unless inference_args.sw_batch_size says how many. None: what is free.
   std::optional<int64_t> budget;

@@ -150,6 +150,14 @@ void expect_logits(const Decoder& decoder) {
       "not give; expected 1");
 }
 
+std::optional<ForegroundRule> checked_foreground(const std::optional<ForegroundRule>& rule,
+                                                 const Decoder& decoder) {
+  if (!rule || !decoder.background(1).empty()) return rule;
+  throw ConfigError(
+      "predict.skip_empty: this model's values have no background, which windows that are left out "
+      "could get; expected null");
+}
+
 void expect_no_turns(const TtaOptions& tta, const Decoder& decoder) {
   if (tta.is_plain() || decoder.turns_with_image()) return;
   throw ConfigError(
@@ -188,7 +196,8 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
       transforms(transforms_of(model.config, options.inference_args),
                  options.with_target ? "" : y_key),
       members_(members_of(models, engine_of(options), device, options.temperature)),
-      budget_(options.budget) {
+      budget_(options.budget),
+      foreground_(checked_foreground(options.foreground, *decoder)) {
   expect_engine(options.engine, device);
   if (options.temperature != 1) expect_logits(*decoder);
   expect_no_turns(options.tta, *decoder);
@@ -268,7 +277,8 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
       members_(other.members_),
       parts_(other.parts_),
       planner_(other.planner_),
-      budget_(other.budget_) {
+      budget_(other.budget_),
+      foreground_(other.foreground_) {
   if ((this->form == "variance") != (other.form == "variance")) {
     throw ConfigError("predict.save={}: the model was prepared for {}, expected {}",
                       this->form,

@@ -91,6 +91,7 @@ class WindowedModel {
   SlidingWindowOptions windows_of(const Part& part,
                                   const std::string& id,
                                   const std::vector<int64_t>& size) const;
+  std::vector<double> background_of(const Part& part) const;
   const Tensor& prepared_for(std::size_t part, const ModelInput& input) const;
   void run_part(std::size_t part,
                 const ModelInput& input,
@@ -103,6 +104,7 @@ class WindowedModel {
   std::vector<Part> parts_;
   WindowPlanner planner_;
   std::optional<int64_t> budget_;  // bytes for an image
+  std::optional<ForegroundRule> foreground_;
   mutable AdaptiveBatch adaptive_;
 };
 

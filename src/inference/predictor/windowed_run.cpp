@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "device/memory.h"
+#include "inference/predictor/foreground.h"
 #include "inference/predictor/windowed_model.h"
 #include "inference/windows/device_rows.h"
 
@@ -11,6 +13,13 @@ namespace cytra::inference {
 
 std::vector<Tensor> WindowedModel::forward(const Tensor& windows, std::size_t part) const {
   return adaptive_(parts_[part].forward, windows);
+}
+
+/// The first output's values in a window that is left out.
+std::vector<double> WindowedModel::background_of(const Part& part) const {
+  std::vector<double> values = decoder->background(part.classes);
+  if (form == "variance") values.assign(values.size(), 0);
+  return values;
 }
 
 /// The image as a further part takes it: join_nnunet() has the transforms make it.
@@ -27,18 +36,19 @@ void WindowedModel::run_part(std::size_t part,
                              const RowSink& sink,
                              const WindowProgress& progress,
                              RowRange range) const {
-  const RowSource source{input.shape, [&](int64_t first, int64_t count) {
-                           return part == 0 ? input.rows(first, count)
-                                            : prepared_for(part, input).narrow(1, first, count);
-                         }};
-  const int64_t bad = predict_slabs(
-      source,
-      [&](const at::Tensor& batch) { return forward(batch, part); },
-      windows,
-      finish,
-      sink,
-      progress,
-      range);
+  RowSource source{input.shape, [&](int64_t first, int64_t count) {
+                     return part == 0 ? input.rows(first, count)
+                                      : prepared_for(part, input).narrow(1, first, count);
+                   }};
+  Forward forward_part = [&](const at::Tensor& batch) { return forward(batch, part); };
+  std::optional<Foreground> foreground;
+  if (foreground_) {
+    foreground.emplace(*foreground_, input);
+    source = foreground->mark(source);
+    forward_part = foreground->only(forward_part, background_of(parts_[part]));
+  }
+  const int64_t bad = predict_slabs(source, forward_part, windows, finish, sink, progress, range);
+  if (foreground) log::info("{}: {}", input.sample.id, foreground->text());
   if (bad == 0) return;
   throw DataError(
       "{}: {} of the values that the model makes of it are NaN or infinite", input.sample.id, bad);
@@ -84,14 +94,17 @@ void WindowedModel::run(const std::vector<const ModelInput*>& inputs,
                         const SlidingWindowOptions& windows,
                         const std::function<void(std::size_t image, const Tensor& values)>& sink,
                         const WindowProgress& progress) const {
-  for (std::size_t i = 0; parts_.size() > 1 && i < inputs.size(); ++i) {
+  const bool is_one_by_one = parts_.size() > 1 || foreground_;
+  for (std::size_t i = 0; is_one_by_one && i < inputs.size(); ++i) {
+    std::vector<at::Tensor> all;
     run(
         *inputs[i],
         windows,
-        [&](int64_t, const std::vector<at::Tensor>& rows) { sink(i, rows[0]); },
+        [&](int64_t, const std::vector<at::Tensor>& rows) { all.push_back(rows[0].clone()); },
         progress);
+    sink(i, at::cat(all, 1));
   }
-  if (parts_.size() > 1) return;
+  if (is_one_by_one) return;
   std::vector<at::Tensor> images;
   for (const ModelInput* input : inputs) images.push_back(input->rows(0, input->shape[1]));
   const at::Tensor logits =

@@ -1,17 +1,11 @@
 #include "ops/labels/label_blocks.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <fcntl.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -24,31 +18,6 @@ const LabelBlocks::Sizes& usual_sizes(std::size_t dims) {
   static const LabelBlocks::Sizes plane{{1536, 1536}, {128, 128}, {256, 256}},
       volume{{128, 256, 256}, {24, 24, 24}, {48, 48, 48}};
   return dims == 3 ? volume : plane;
-}
-
-/// Memory of a file without a name, zeros. Throws: IoError where the disk has no room.
-at::Tensor in_file(const std::string& folder, at::IntArrayRef shape, at::ScalarType type) {
-  const auto bytes =
-      static_cast<std::size_t>(c10::multiply_integers(shape)) * c10::elementSize(type);
-  std::string path = folder + "/.rows-XXXXXX";
-  const int file = ::mkostemp(path.data(), O_CLOEXEC);
-  int code = file < 0 ? errno : 0;
-  void* memory = MAP_FAILED;
-  if (file >= 0) {
-    ::unlink(path.c_str());
-    code = ::posix_fallocate(file, 0, static_cast<off_t>(bytes));
-    if (code == 0) memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (code == 0 && memory == MAP_FAILED) code = errno;
-    ::close(file);
-  }
-  if (code != 0) {
-    throw IoError("{}: no file of {} MB for the rows that objects are made of: {}",
-                  folder,
-                  bytes / 1'000'000,
-                  std::strerror(code));
-  }
-  return at::from_blob(
-      memory, shape, [bytes](void* own) { ::munmap(own, bytes); }, at::TensorOptions(type));
 }
 
 }  // namespace
@@ -103,9 +72,7 @@ void LabelBlocks::keep(const at::Tensor& rows) {
     for (const Range& range : ranges_[0]) most = std::max(most, range.last - range.first);
     const auto allocated = [&](std::vector<int64_t> shape, at::ScalarType type) {
       shape[0] = most;
-      const bool is_large =
-          c10::multiply_integers(shape) * 4 > sizes_.in_memory && !folder_.empty();
-      return is_large ? in_file(folder_, shape, type) : at::zeros(shape, type);
+      return kept_rows(shape, type, folder_, sizes_.in_memory);
     };
     values_ = allocated(rows.transpose(0, 1).sizes().vec(), at::kFloat);
     labels_ = allocated(image_, at::kInt);
@@ -124,7 +91,8 @@ at::Tensor LabelBlocks::add(const at::Tensor& rows) {
                     fmt::join(image_, " x "));
   const bool is_one =
       std::ranges::all_of(ranges_, [](const auto& axis) { return axis.size() < 2; });
-  if (is_one && taken_ == 0 && rows.size(1) == image_[0]) return make_(rows, Part::whole(rows));
+  if (is_one && taken_ == 0 && rows.size(1) == image_[0])
+    return make_(rows, Part::whole(rows)).unsqueeze(0);
   std::vector<int64_t> shape = image_;
   shape[0] = 0;
   std::vector<at::Tensor> ended{at::zeros(shape, at::kInt)};
@@ -135,7 +103,7 @@ at::Tensor LabelBlocks::add(const at::Tensor& rows) {
     for (; band_ < ranges_[0].size() && taken_ >= ranges_[0][band_].last; ++band_) {
       if (is_one) {
         const at::Tensor all = values_.transpose(0, 1).contiguous();
-        return make_(all, Part::whole(all));
+        return make_(all, Part::whole(all)).unsqueeze(0);
       }
       ended.push_back(band());
     }
@@ -144,7 +112,7 @@ at::Tensor LabelBlocks::add(const at::Tensor& rows) {
     log::warn("{} objects are longer than {} voxels: their parts were joined where they overlap",
               joined_,
               fmt::join(sizes_.after, ", "));
-  return at::cat(ended);
+  return at::cat(ended).unsqueeze(0);
 }
 
 /// Labels a row of blocks. Returns its inner rows.
@@ -258,7 +226,7 @@ void LabelBlocks::label(const Block& block) {
 }
 
 at::Tensor labels_by_blocks(const LabelBlocks::Make& make, const at::Tensor& values) {
-  return LabelBlocks(make, values.sizes().slice(1).vec()).add(values);
+  return LabelBlocks(make, values.sizes().slice(1).vec()).add(values)[0];
 }
 
 }  // namespace cytra::ops

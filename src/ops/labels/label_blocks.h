@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/labels/row_step.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {
@@ -18,7 +19,7 @@ namespace cytra::ops {
 /// reaches farther than that; they are then numbered by their first voxels. Longer objects are
 /// joined where their parts overlap by half. An image that fits into a block is labelled as a
 /// whole. Memory: the rows of a block's height.
-class LabelBlocks {
+class LabelBlocks final : public RowStep {
  public:
   /// Along each axis: voxels of a block, and of these before and after its inner part.
   struct Sizes {
@@ -27,18 +28,16 @@ class LabelBlocks {
   };
   /// (C,[Z,]Y,X) float32 -> ([Z,]Y,X) int32: 0, and numbers.
   using Make = std::function<at::Tensor(const at::Tensor& values, const Part& part)>;
-  /// `image`: ([Z,]Y,X). `folder`: of a file without a name, which holds many rows; "": they stay
-  /// in memory.
+  /// `image`: ([Z,]Y,X). `folder`: as kept_rows().
   LabelBlocks(Make make, std::vector<int64_t> image, std::string folder = "");
   LabelBlocks(Make make, std::vector<int64_t> image, std::string folder, const Sizes& sizes);
-  ~LabelBlocks();
+  ~LabelBlocks() override;
   LabelBlocks(const LabelBlocks&) = delete;
   LabelBlocks& operator=(const LabelBlocks&) = delete;
 
-  /// Takes the next rows (C,n,...). Returns rows of labels (n,...) int32 that are final, in order;
-  /// often earlier ones, or none. Throws: what `make` throws; DataError for more than 2147483647
+  /// Returns labels (1,m,...) int32. Throws: what `make` throws; DataError for more than 2147483647
   /// objects; IoError where the file has no room.
-  at::Tensor add(const at::Tensor& rows);
+  at::Tensor add(const at::Tensor& rows) override;
 
  private:
   struct Range;

@@ -8,8 +8,9 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "ops/boxes/label_boxes.h"
-#include "ops/labels/components.h"
+#include "ops/labels/component_rows.h"
 #include "ops/labels/volume.h"
 
 namespace cytra::ops {
@@ -51,6 +52,19 @@ at::Tensor small_components(const at::Tensor& mask, int64_t connectivity, double
   bool* out = small.mutable_data_ptr<bool>();
   for (int64_t i = 0; i < mask.numel(); ++i) out[i] = is_small[static_cast<std::size_t>(label[i])];
   return small;
+}
+
+/// Which components are not among the `most` largest of their value; [0] is the background.
+std::vector<bool> beyond_largest(const std::vector<int64_t>& sizes,
+                                 const std::vector<double>& values,
+                                 int64_t most) {
+  std::vector<std::size_t> order(sizes.size() - 1);  // largest first
+  std::iota(order.rbegin(), order.rend(), std::size_t{1});
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return sizes[i]; });
+  std::map<double, int64_t> kept;
+  std::vector<bool> is_beyond(sizes.size());
+  for (const std::size_t i : order) is_beyond[i] = kept[values[i]]++ >= most;
+  return is_beyond;
 }
 
 /// Finds the part of a box that is connected to its outside, by a flood from a border round it.
@@ -113,17 +127,72 @@ class Flood {
   std::vector<uint8_t> state_;
 };
 
+/// Sets what a box of a label encloses of others to that label, as Flood, by slabs of `voxels`: for
+/// large boxes. Components of all but the label are found twice, first to know which of them are
+/// at a side. Shape: part ([Z,]Y,X).
+template <class T>
+void fill_by_slabs(const at::Tensor& part, T label, int64_t connectivity, int64_t voxels) {
+  const int64_t length = part.size(0);
+  const int64_t count = std::max<int64_t>(1, voxels * length / part.numel());
+  StitchedComponents components(connectivity, part.dim()), again = components;
+  const auto slab_at = [&](int64_t first) {
+    return part.narrow(0, first, std::min(count, length - first));
+  };
+  std::vector<bool> is_at_side;
+  const auto mark = [&](const at::Tensor& side) {
+    const at::Tensor numbers = side.contiguous();
+    const int32_t* number = numbers.const_data_ptr<int32_t>();
+    for (int64_t i = 0; i < numbers.numel(); ++i) {
+      const auto at = static_cast<std::size_t>(number[i]);
+      if (at >= is_at_side.size()) is_at_side.resize(at + 1);
+      is_at_side[at] = true;
+    }
+  };
+  for (int64_t first = 0; first < length; first += count) {
+    const at::Tensor found = components.add(slab_at(first).ne(label));
+    if (first == 0) mark(found.select(0, 0));
+    if (first + count >= length) mark(found.select(0, found.size(0) - 1));
+    for (int64_t axis = 1; axis < part.dim(); ++axis) {
+      mark(found.select(axis, 0));
+      mark(found.select(axis, part.size(axis) - 1));
+    }
+  }
+  const std::vector<int32_t> numbers = components.finish();
+  is_at_side.resize(numbers.size());
+  std::vector<bool> is_outside(numbers.size());  // whole components
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (i == 0 || is_at_side[i]) is_outside[static_cast<std::size_t>(numbers[i])] = true;
+  for (int64_t first = 0; first < length; first += count) {
+    const at::Tensor slab = slab_at(first), found = again.add(slab.ne(label));
+    at::Tensor is_hole = at::empty(found.sizes(), at::kBool);
+    const int32_t* number = found.const_data_ptr<int32_t>();
+    std::transform(
+        number, number + found.numel(), is_hole.mutable_data_ptr<bool>(), [&](int32_t i) {
+          return !is_outside[static_cast<std::size_t>(numbers[static_cast<std::size_t>(i)])];
+        });
+    slab.masked_fill_(is_hole, label);
+  }
+}
+
 /// Shape: labels ([Z,]Y,X) dense, written to.
 template <class T>
 void fill_labels(const at::Tensor& labels,
                  const std::vector<int64_t>& which,
-                 int64_t connectivity) {
+                 int64_t connectivity,
+                 int64_t flood_voxels) {
   at::Tensor volume = labels.dim() == 3 ? labels : labels.unsqueeze(0);
-  Flood flood(checked_connectivity(connectivity, labels.dim()), labels.dim());
+  const int64_t reach = checked_connectivity(connectivity, labels.dim());
+  Flood flood(reach, labels.dim());
   for (const auto& [label, box] : boxes_of<T>(volume)) {
     const bool is_wanted = std::ranges::any_of(
         which, [l = label](int64_t other) { return static_cast<T>(other) == l; });
-    if (which.empty() || is_wanted) flood.fill<T>(volume, box, label);
+    if (!which.empty() && !is_wanted) continue;
+    const at::Tensor part = labels.dim() == 3 ? box.part_of(volume) : box.part_of(volume)[0];
+    if (part.numel() > flood_voxels) {
+      fill_by_slabs<T>(part, label, reach, flood_voxels / 16);
+    } else {
+      flood.fill<T>(volume, box, label);
+    }
   }
 }
 
@@ -165,6 +234,23 @@ at::Tensor RemoveSmallObjects::operator()(const at::Tensor& image) const {
           .contiguous();
   is_integral ? clear_numbers<int32_t>(labels, least) : clear_numbers<float>(labels, least);
   return labels.to(image.scalar_type());
+}
+
+std::unique_ptr<RowStep> RemoveSmallObjects::row_step(const std::vector<int64_t>& image,
+                                                      const std::string& folder) const {
+  if (!independent_channels) return nullptr;
+  const auto choose = [least = smallest(std::ssize(image))](
+                          const std::vector<ComponentRows::Component>& all) {
+    std::unordered_map<int32_t, int64_t> sizes;
+    for (const auto& [value, voxels] : all) sizes[value] += voxels;
+    const bool is_mask = std::ranges::all_of(all, [](const auto& one) { return one.value <= 1; });
+    return mapped(all, [&](const ComponentRows::Component& one) {
+      const int64_t voxels = is_mask ? one.voxels : sizes.at(one.value);
+      return static_cast<double>(voxels) < least ? 0 : one.value;
+    });
+  };
+  const int64_t reach = std::min(connectivity.value_or(0), std::ssize(image));
+  return std::make_unique<ComponentRows>(reach, image, folder, choose);
 }
 
 double RemoveSmallObjects::smallest(int64_t dims) const {
@@ -215,24 +301,39 @@ at::Tensor KeepLargestConnectedComponent::of_channels(const at::Tensor& image) c
 at::Tensor KeepLargestConnectedComponent::to_clear(const at::Tensor& values) const {
   const Components found = connected_components(values, connectivity.value_or(0));
   const int32_t* component = found.labels.const_data_ptr<int32_t>();
-  std::vector<int64_t> first(found.sizes.size(), -1);  // voxel of each component
-  for (int64_t i = 0; i < values.numel(); ++i) {
-    int64_t& voxel = first[static_cast<std::size_t>(component[i])];
-    if (voxel < 0) voxel = i;
-  }
-  std::vector<std::size_t> order(found.sizes.size() - 1);  // largest first
-  std::iota(order.rbegin(), order.rend(), std::size_t{1});
-  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return found.sizes[i]; });
   const at::Tensor flat = values.flatten().to(at::kDouble);
   const double* value = flat.const_data_ptr<double>();
-  std::map<double, int64_t> kept;
-  std::vector<bool> clear(found.sizes.size());
-  for (const std::size_t c : order) clear[c] = kept[value[first[c]]]++ >= num_components;
+  std::vector<double> value_of(found.sizes.size());
+  for (int64_t i = 0; i < values.numel(); ++i)
+    value_of[static_cast<std::size_t>(component[i])] = value[i];
+  const std::vector<bool> clear = beyond_largest(found.sizes, value_of, num_components);
   at::Tensor mask = at::empty(values.sizes(), at::kBool);
   bool* out = mask.mutable_data_ptr<bool>();
   for (int64_t i = 0; i < values.numel(); ++i)
     out[i] = clear[static_cast<std::size_t>(component[i])];
   return mask;
+}
+
+std::unique_ptr<RowStep> KeepLargestConnectedComponent::row_step(const std::vector<int64_t>& image,
+                                                                 const std::string& folder) const {
+  if (is_onehot.value_or(false) || !independent) return nullptr;
+  const auto choose = [*this](const std::vector<ComponentRows::Component>& all) {
+    std::vector<int64_t> sizes;
+    std::vector<double> values;
+    for (const auto& [value, voxels] : all) {
+      sizes.push_back(voxels);
+      values.push_back(value);
+    }
+    const std::vector<bool> clear = beyond_largest(sizes, values, num_components);
+    std::vector<int32_t> kept;
+    for (std::size_t number = 0; number < all.size(); ++number) {
+      const bool is_treated =
+          applied_labels.empty() || contains(applied_labels, int64_t{all[number].value});
+      kept.push_back(clear[number] && is_treated ? 0 : all[number].value);
+    }
+    return kept;
+  };
+  return std::make_unique<ComponentRows>(connectivity.value_or(0), image, folder, choose);
 }
 
 at::Tensor FillHoles::operator()(const at::Tensor& image) const {
@@ -241,8 +342,8 @@ at::Tensor FillHoles::operator()(const at::Tensor& image) const {
       image.to(is_integral ? at::kInt : at::kFloat, /*non_blocking=*/false, /*copy=*/true)
           .contiguous();
   const auto fill = [&](const at::Tensor& labels, const std::vector<int64_t>& which) {
-    is_integral ? fill_labels<int32_t>(labels, which, connectivity.value_or(0))
-                : fill_labels<float>(labels, which, connectivity.value_or(0));
+    is_integral ? fill_labels<int32_t>(labels, which, connectivity.value_or(0), flood_voxels)
+                : fill_labels<float>(labels, which, connectivity.value_or(0), flood_voxels);
   };
   if (image.size(0) == 1) {
     fill(result[0], applied_labels);
@@ -256,6 +357,20 @@ at::Tensor FillHoles::operator()(const at::Tensor& image) const {
     fill(result[c], {1});
   }
   return result.to(image.scalar_type());
+}
+
+std::unique_ptr<RowStep> FillHoles::row_step(const std::vector<int64_t>& image,
+                                             const std::string& folder) const {
+  struct Rows final : KeptLabels {
+    Rows(const FillHoles& own, const std::vector<int64_t>& image, const std::string& folder)
+        : KeptLabels(image, folder), options(own) {}
+    void change(at::Tensor& all) override {
+      fill_labels<int32_t>(
+          all, options.applied_labels, options.connectivity.value_or(0), options.flood_voxels);
+    }
+    const FillHoles options;
+  };
+  return std::make_unique<Rows>(*this, image, folder);
 }
 
 void AsDiscrete::check() const {

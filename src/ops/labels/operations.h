@@ -3,7 +3,10 @@
 // data/transforms/label and the step of inference/postprocess take.
 // Shape: image (C,[Z,]Y,X) of any real type -> the same type and shape where nothing else is said.
 // Throws: DataError for an image that does not fit.
+// row_step() does the same to labels whose rows come in order, null where it can't. `image`:
+// ([Z,]Y,X); `folder`: as kept_rows().
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +14,8 @@
 #include <ATen/core/Tensor.h>
 
 namespace cytra::ops {
+
+class RowStep;  // ops/labels/row_step.h
 
 /// Clears objects of few voxels. An image with values above 1 holds numbered objects, whose voxels
 /// need not be connected; a mask's objects are its components. Objects of min_size stay
@@ -30,6 +35,8 @@ struct RemoveSmallObjects {
   }
   /// Shape: one channel.
   at::Tensor operator()(const at::Tensor& image) const;
+  std::unique_ptr<RowStep> row_step(const std::vector<int64_t>& image,
+                                    const std::string& folder) const;
 
  private:
   double smallest(int64_t dims) const;
@@ -51,6 +58,8 @@ struct KeepLargestConnectedComponent {
     v("num_components", num_components, "regions to keep", 1, 1e9);
   }
   at::Tensor operator()(const at::Tensor& image) const;
+  std::unique_ptr<RowStep> row_step(const std::vector<int64_t>& image,
+                                    const std::string& folder) const;
 
  private:
   at::Tensor of_labels(const at::Tensor& image) const;
@@ -62,6 +71,7 @@ struct KeepLargestConnectedComponent {
 struct FillHoles {
   std::vector<int64_t> applied_labels;
   std::optional<int64_t> connectivity;
+  int64_t flood_voxels = int64_t{1} << 26;  // larger boxes are filled by slabs
   void visit(auto& v) {
     v("applied_labels", applied_labels, "labels to fill, channels of one-hot; null: all but 0");
     v("connectivity",
@@ -71,6 +81,8 @@ struct FillHoles {
       3);
   }
   at::Tensor operator()(const at::Tensor& image) const;
+  std::unique_ptr<RowStep> row_step(const std::vector<int64_t>& image,
+                                    const std::string& folder) const;
 };
 
 /// Makes classes of scores, channels of classes, 0 and 1 by a threshold, and whole numbers, in

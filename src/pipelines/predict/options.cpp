@@ -4,6 +4,7 @@
 #include "config/options.h"
 #include "inference/decoders/decoder.h"
 #include "inference/outputs/output.h"
+#include "inference/predictor/foreground.h"
 #include "io/formats.h"
 
 namespace cytra::pipelines {
@@ -34,6 +35,7 @@ double MadeOptions::temperature_number() const {
 
 void PredictOptions::check() {
   MadeOptions::check();
+  inference::foreground_rule(skip_empty);
   const io::Format* written = io::find_format(format);  // null: auto
   io::ImageInfo values;
   values.dtype = io::Dtype::f32;

@@ -81,6 +81,7 @@ struct PredictOptions : MadeOptions {
   bool overlay = true, measurements = false, resume = false, dry_run = false, timer = false;
   std::vector<std::string> heads;
   std::optional<int64_t> max_detections, max_memory_mb;
+  config::Node skip_empty;
   std::optional<std::string> prometheus, profiler;
   void visit(auto& v) {
     MadeOptions::visit(v);
@@ -115,6 +116,11 @@ struct PredictOptions : MadeOptions {
       "fit, unless inference_args.sw_batch_size says how many; null: what is free",
       1,
       1e9);
+    v("skip_empty",
+      skip_empty,
+      "which values of the file are foreground, so that windows without any are left out and get "
+      "background: 100 or '>100' (above), '<220' (below), otsu or '<otsu' (found in each image); "
+      "null: all windows are predicted");
     v("prometheus",
       prometheus,
       "FILE.prom with the figures of the stages at the end, for node_exporter's textfile "

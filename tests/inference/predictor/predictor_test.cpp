@@ -10,6 +10,7 @@
 #include "config/registry.h"
 #include "device/device.h"
 #include "inference/outputs/overlay_rows.h"
+#include "inference/predictor/foreground.h"
 #include "inference/predictor/windowed_model.h"
 #include "inference/windows/window_run.h"
 #include "io/reader.h"
@@ -72,6 +73,27 @@ class PredictorTest : public ::testing::TestWithParam<int64_t> {
   std::string checkpoint_;
   PredictorOptions options_;
 };
+
+TEST_P(PredictorTest, WindowsWithoutForegroundAreBackground) {
+  std::vector<int64_t> size(static_cast<std::size_t>(GetParam()), 20);
+  size[0] = 90;
+  size.insert(size.begin(), 1);
+  at::Tensor image = at::rand(size) * 0.5;
+  image.slice(1, 4, 20).add_(1.5);  // rows of the first two windows of each column
+  const at::Tensor all = Predictor::load(checkpoint_, options_).predict(image);
+  EXPECT_GT(all.slice(1, 40).ne(0).sum().item<int64_t>(), 0);
+  for (const char* rule : {"1", "'>1.0'", "otsu", "'<-1'"}) {
+    options_.foreground = foreground_rule(config::parse_yaml(rule, "test"));
+    const at::Tensor some = Predictor::load(checkpoint_, options_).predict(image);
+    const bool is_below = std::string(rule).find('<') != std::string::npos;
+    EXPECT_EQ(some.slice(1, 40).ne(0).sum().item<int64_t>(), 0) << rule;
+    const at::Tensor there = is_below ? at::zeros_like(all) : all;
+    EXPECT_TRUE(some.slice(1, 0, 24).equal(there.slice(1, 0, 24))) << rule;
+  }
+  for (const char* wrong : {"[1]", "much", "'>'", "nan", "{a: 1}"})
+    EXPECT_THROW(foreground_rule(config::parse_yaml(wrong, "test")), ConfigError) << wrong;
+  EXPECT_FALSE(foreground_rule(config::Node()));
+}
 
 TEST_P(PredictorTest, ATensorIsTheSlidingWindowOfTheModel) {
   const Predictor predictor = Predictor::load(checkpoint_, options_);

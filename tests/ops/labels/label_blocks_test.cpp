@@ -66,7 +66,7 @@ at::Tensor by_rows(const LabelBlocks::Make& make,
   LabelBlocks blocks(make, values.sizes().slice(1).vec(), "", sizes);
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < values.size(1); first += rows)
-    parts.push_back(blocks.add(values.narrow(1, first, std::min(rows, values.size(1) - first))));
+    parts.push_back(blocks.add(values.narrow(1, first, std::min(rows, values.size(1) - first)))[0]);
   return at::cat(parts);
 }
 
@@ -155,7 +155,7 @@ TEST(LabelBlocks, KeepRowsInAFileWhereTheyAreMany) {
   LabelBlocks blocks(one_object, image, folder, sizes);
   int64_t rows = 0;
   for (int64_t i = 0; i < image[0]; ++i) {
-    const at::Tensor labels = blocks.add(row);
+    const at::Tensor labels = blocks.add(row)[0];
     rows += labels.size(0);
     EXPECT_TRUE(labels.eq(1).all().item<bool>());
   }

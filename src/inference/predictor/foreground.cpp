@@ -1,0 +1,144 @@
+#include "inference/predictor/foreground.h"
+
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/lists.h"
+#include "base/strings.h"
+#include "config/options.h"
+#include "inference/postprocess/thresholds.h"
+
+namespace cytra::inference {
+
+std::optional<ForegroundRule> foreground_rule(const config::Node& given) {
+  if (given.is_null()) return {};
+  ForegroundRule rule;
+  if (given.kind == config::Kind::integer || given.kind == config::Kind::real) {
+    rule.threshold = given.as<double>();
+  } else if (given.kind == config::Kind::string) {
+    std::string text = trim(given.string);
+    if (text.starts_with('<') || text.starts_with('>')) {
+      rule.is_above = text[0] == '>';
+      text = trim(text.substr(1));
+    }
+    if (text == "otsu") return rule;
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, number).ptr == end && !text.empty())
+      rule.threshold = number;
+  }
+  if (rule.threshold && std::isfinite(*rule.threshold)) return rule;
+  config::throw_bad_value(
+      given,
+      "a rule for foreground: 100 or '>100' (values above), '<220' (below), otsu or '<otsu'");
+}
+
+namespace {
+
+/// The middle between the means of the two sides that Otsu's threshold divides. It is that
+/// threshold, but where no value lies between the sides, which are divided at the lower one's end.
+double between_sides(const at::Tensor& values) {
+  const double threshold = find_threshold(values, "otsu");
+  const at::Tensor above = values.masked_select(values.gt(threshold)),
+                   below = values.masked_select(values.le(threshold));
+  if (above.numel() == 0) return threshold;
+  return (above.mean(at::kDouble).item<double>() + below.mean(at::kDouble).item<double>()) / 2;
+}
+
+}  // namespace
+
+Foreground::Foreground(const ForegroundRule& rule, const ModelInput& input)
+    : rule_(rule), input_(input) {
+  constexpr int64_t kMostVoxels = int64_t{1} << 24;
+  const int64_t channels = input.shown(0, 1).size(0);
+  if (rule.threshold) {
+    thresholds_.assign(static_cast<std::size_t>(channels), *rule.threshold);
+    return;
+  }
+  int64_t voxels = 1;
+  for (std::size_t d = 1; d < input.shape.size(); ++d) voxels *= input.shape[d];
+  const int64_t step = voxels / kMostVoxels + 1;
+  std::vector<at::Tensor> rows;
+  for (int64_t row = 0; row < input.shape[1]; row += step) rows.push_back(input.shown(row, 1));
+  const at::Tensor all = at::cat(rows, 1);
+  for (const at::Tensor& channel : all.unbind(0)) thresholds_.push_back(between_sides(channel));
+}
+
+/// (1,count,...) float32: 1 or 0.
+at::Tensor Foreground::rows(int64_t first, int64_t count) const {
+  const at::Tensor values = input_.shown(first, count);
+  std::vector<at::Tensor> channels;
+  for (int64_t c = 0; c < values.size(0); ++c) {
+    const double threshold = thresholds_[static_cast<std::size_t>(c)];
+    channels.push_back(rule_.is_above ? values[c].gt(threshold) : values[c].lt(threshold));
+  }
+  return at::stack(channels).any(0, /*keepdim=*/true).to(at::kFloat);
+}
+
+RowSource Foreground::mark(const RowSource& image) const {
+  RowSource marked = image;
+  ++marked.shape[0];
+  marked.read = [this, read = image.read](int64_t first, int64_t count) {
+    return at::cat({read(first, count), rows(first, count)});
+  };
+  return marked;
+}
+
+Forward Foreground::only(Forward forward, std::vector<double> background) {
+  // Outputs (1,K,...) of a window without foreground, once their sizes are known.
+  auto empty = std::make_shared<std::vector<at::Tensor>>();
+  return [this, forward = std::move(forward), background = std::move(background), empty](
+             const at::Tensor& windows) {
+    const int64_t count = windows.size(0), channels = windows.size(1) - 1;
+    const at::Tensor has_any = windows.narrow(1, channels, 1).flatten(1).gt(0).any(1).cpu();
+    std::vector<int64_t> full;
+    for (int64_t i = 0; i < count; ++i)
+      if (has_any.const_data_ptr<bool>()[i]) full.push_back(i);
+    windows_ += count;
+    empty_ += count - std::ssize(full);
+    const auto parts_of = [&](const std::vector<int64_t>& which) {
+      return windows.narrow(1, 0, channels)
+          .index_select(0, at::tensor(which, at::kLong).to(windows.device()));
+    };
+    if (full.empty() && !empty->empty()) {
+      return mapped(*empty, [&](const at::Tensor& one) {
+        std::vector<int64_t> shape(static_cast<std::size_t>(one.dim()), 1);
+        shape[0] = count;
+        return one.repeat(shape);
+      });
+    }
+    std::vector<at::Tensor> made = forward(parts_of(full.empty() ? std::vector<int64_t>{0} : full));
+    if (empty->empty()) {
+      for (const at::Tensor& output : made)
+        empty->push_back(at::zeros_like(output.narrow(0, 0, 1)));
+      for (int64_t c = 0; c < std::ssize(background) && c < made[0].size(1); ++c)
+        empty->front().select(1, c).fill_(background[static_cast<std::size_t>(c)]);
+    }
+    for (std::size_t o = 0; o < made.size(); ++o) {
+      if (std::ssize(full) == count) break;
+      std::vector<at::Tensor> all(static_cast<std::size_t>(count), (*empty)[o]);
+      for (std::size_t i = 0; i < full.size(); ++i)
+        all[static_cast<std::size_t>(full[i])] = made[o].narrow(0, static_cast<int64_t>(i), 1);
+      made[o] = at::cat(all);
+    }
+    return made;
+  };
+}
+
+std::string Foreground::text() const {
+  return fmt::format(
+      "{} of {} windows hold no value {} {} and were left out",
+      empty_,
+      windows_,
+      rule_.is_above ? "above" : "below",
+      fmt::join(mapped(thresholds_, [](double t) { return fmt::format("{:.6g}", t); }), ", "));
+}
+
+}  // namespace cytra::inference
