@@ -63,28 +63,39 @@ struct Object {
   }
 };
 
-/// Collects the objects of a volume by label, from runs of voxels.
-class Objects {
+}  // namespace
+
+/// Collects the objects of an image by label, from runs of voxels.
+class RowMeasures::Objects {
  public:
-  Objects(const at::Tensor& labels, const at::Tensor& image)
-      : labels_(ops::as_volume(labels, at::kInt)),
-        image_(image.defined() ? image.to(at::kCPU, at::kFloat).contiguous() : image),
-        channels_(image.defined() ? image.size(0) : 0) {
-    const int32_t* label = labels_.const_data_ptr<int32_t>();
-    const int64_t height = labels_.size(1), width = labels_.size(2);
-    for (int64_t row = 0; row < labels_.size(0) * height; ++row) {
+  void add(const at::Tensor& labels, const at::Tensor& image) {
+    const at::Tensor volume = ops::as_volume(labels, at::kInt);
+    const at::Tensor values = image.defined() ? image.to(at::kCPU, at::kFloat).contiguous() : image;
+    channels_ = image.defined() ? image.size(0) : 0;
+    const int32_t* label = volume.const_data_ptr<int32_t>();
+    const int64_t height = volume.size(1), width = volume.size(2);
+    const bool is_plane = labels.dim() == 2;
+    for (int64_t row = 0; row < volume.size(0) * height; ++row) {
       const int32_t* line = label + row * width;
       for (int64_t x = 0; x < width;) {
         const int64_t begin = x++;
         while (x < width && line[x] == line[begin]) ++x;
         if (line[begin] <= 0) continue;
         Object& object = objects_[line[begin]];
-        object.add_run(row / height, row % height, begin, x);
-        add_values(object, row * width + begin, row * width + x);
+        const int64_t z = row / height, y = row % height;
+        object.add_run(is_plane ? z : rows_ + z, is_plane ? rows_ + y : y, begin, x);
+        if (image.defined()) add_values(object, values, row * width + begin, row * width + x);
       }
     }
-    if (labels.dim() == 2) add_perimeters();
+    rows_ += labels.size(0);
+    dims_ = static_cast<std::size_t>(labels.dim());
+    if (is_plane) add_perimeters(volume[0], false);
   }
+  /// Is called after the last rows.
+  void finish() {
+    if (last_rows_.defined()) add_perimeters(last_rows_.narrow(0, 0, 0), true);
+  }
+  std::size_t dims() const { return dims_; }
   std::map<int32_t, const Object*> sorted() const {
     std::map<int32_t, const Object*> sorted;
     for (const auto& [label, object] : objects_) sorted.emplace(label, &object);
@@ -93,10 +104,10 @@ class Objects {
   int64_t channels() const { return channels_; }
 
  private:
-  void add_values(Object& object, int64_t begin, int64_t end) {
+  void add_values(Object& object, const at::Tensor& values, int64_t begin, int64_t end) {
     object.channels.resize(static_cast<std::size_t>(channels_));
     for (int64_t c = 0; c < channels_; ++c) {
-      const float* value = image_.const_data_ptr<float>() + c * labels_.numel();
+      const float* value = values.const_data_ptr<float>() + c * (values.numel() / channels_);
       Intensity& of = object.channels[static_cast<std::size_t>(c)];
       if (of.lowest > of.highest) of.first = static_cast<double>(value[begin]);
       double sum = 0, squares = 0;
@@ -112,12 +123,23 @@ class Objects {
     }
   }
 
-  /// Adds perimeters: border pixels are weighted by the direction in which the border continues.
-  /// Source: skimage.measure.perimeter; Benkrid & Crookes 2000.
-  void add_perimeters() {
-    const int64_t height = labels_.size(1), width = labels_.size(2);
-    const int32_t* label = labels_.const_data_ptr<int32_t>();
-    std::vector<uint8_t> is_border(static_cast<std::size_t>(labels_.numel()));
+  /// Adds the perimeters of the rows (Y,X) that have two more behind them, or are the last.
+  void add_perimeters(const at::Tensor& rows, bool are_last) {
+    const at::Tensor all = last_rows_.defined() ? at::cat({last_rows_, rows}) : rows;
+    const int64_t first = rows_ - all.size(0), end = are_last ? rows_ : rows_ - 2;
+    if (end > measured_) {
+      add_perimeters(all, measured_ - first, end - first);
+      measured_ = end;
+    }
+    const int64_t kept = std::max<int64_t>(measured_ - 2 - first, 0);
+    last_rows_ = all.narrow(0, kept, all.size(0) - kept).clone();
+  }
+  /// Adds those of rows [from, to): border pixels are weighted by the direction in which the border
+  /// continues. Source: skimage.measure.perimeter; Benkrid & Crookes 2000.
+  void add_perimeters(const at::Tensor& rows, int64_t from, int64_t to) {
+    const int64_t height = rows.size(0), width = rows.size(1);
+    const int32_t* label = rows.const_data_ptr<int32_t>();
+    std::vector<uint8_t> is_border(static_cast<std::size_t>(rows.numel()));
     for (int64_t y = 0, i = 0; y < height; ++y) {
       for (int64_t x = 0; x < width; ++x, ++i) {
         const int32_t own = label[i];
@@ -127,7 +149,7 @@ class Objects {
              label[i + 1] != own || label[i - width] != own || label[i + width] != own);
       }
     }
-    for (int64_t y = 0, i = 0; y < height; ++y) {
+    for (int64_t y = from, i = from * width; y < to; ++y) {
       for (int64_t x = 0; x < width; ++x, ++i) {
         if (is_border[static_cast<std::size_t>(i)] == 0) continue;
         int sides = 0, corners = 0;
@@ -165,10 +187,13 @@ class Objects {
     }
   }
 
-  at::Tensor labels_, image_;
-  int64_t channels_;
   std::unordered_map<int32_t, Object> objects_;
+  int64_t channels_ = 0, rows_ = 0, measured_ = 0;  // the last: rows whose perimeters are known
+  std::size_t dims_ = 2;
+  at::Tensor last_rows_;
 };
+
+namespace {
 
 double diameter_of(double size, std::size_t dims) {
   return dims == 2 ? std::sqrt(4 * size / M_PI) : std::cbrt(6 * size / M_PI);
@@ -226,11 +251,10 @@ void add_um(TableWriter& table,
   table.add("equivalent_diameter_um", diameter_of(size, dims));
 }
 
-void add_intensities(TableWriter& table, const Object& object, const Objects& objects) {
+void add_intensities(TableWriter& table, const Object& object) {
   const auto add = [&](const char* name, const auto& of) {
-    for (int64_t c = 0; c < objects.channels(); ++c)
-      table.add(fmt::format("intensity_{}-{}", name, c),
-                of(object.channels[static_cast<std::size_t>(c)]));
+    for (std::size_t c = 0; c < object.channels.size(); ++c)
+      table.add(fmt::format("intensity_{}-{}", name, c), of(object.channels[c]));
   };
   const auto count = static_cast<double>(object.count);
   add("mean", [&](const Intensity& of) { return of.first + of.sum / count; });
@@ -244,15 +268,22 @@ void add_intensities(TableWriter& table, const Object& object, const Objects& ob
 
 }  // namespace
 
-Measurements measure(const Tensor& labels, const Tensor& image, const io::Geometry& geometry) {
+RowMeasures::RowMeasures() : objects_(std::make_unique<Objects>()) {}
+RowMeasures::~RowMeasures() = default;
+
+void RowMeasures::add(const Tensor& labels, const Tensor& image) {
   if (image.defined() &&
       (image.dim() != labels.dim() + 1 || image.sizes().slice(1) != labels.sizes())) {
     throw DataError("an image of [{}] for labels of [{}], expected their size",
                     fmt::join(image.sizes(), ", "),
                     fmt::join(labels.sizes(), ", "));
   }
-  const Objects objects(labels, image);
-  const auto dims = static_cast<std::size_t>(labels.dim());
+  objects_->add(labels, image);
+}
+
+Measurements RowMeasures::finish(const io::Geometry& geometry) {
+  objects_->finish();
+  const std::size_t dims = objects_->dims();
   Measurements table;
   TableWriter writer(table);
   const auto add = [&](int32_t label, const Object& object) {
@@ -260,14 +291,20 @@ Measurements measure(const Tensor& labels, const Tensor& image, const io::Geomet
     writer.add("label", label);
     add_shape(writer, object, dims);
     add_um(writer, object, dims, geometry.spacing_um);
-    add_intensities(writer, object, objects);
+    add_intensities(writer, object);
   };
   Object none;  // names the columns, also of an image without objects
-  none.channels.resize(static_cast<std::size_t>(objects.channels()));
+  none.channels.resize(static_cast<std::size_t>(objects_->channels()));
   add(0, none);
   table.rows.clear();
-  for (const auto& [label, object] : objects.sorted()) add(label, *object);
+  for (const auto& [label, object] : objects_->sorted()) add(label, *object);
   return table;
+}
+
+Measurements measure(const Tensor& labels, const Tensor& image, const io::Geometry& geometry) {
+  RowMeasures all;
+  all.add(labels, image);
+  return all.finish(geometry);
 }
 
 MaskObjects objects_of(const Tensor& mask) {

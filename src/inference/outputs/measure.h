@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,22 @@ struct Measurements {
 /// Shape: labels ([D,]H,W) integers, image (C,[D,]H,W) real or undefined. Throws: DataError when
 /// they do not fit.
 Measurements measure(const Tensor& labels, const Tensor& image, const io::Geometry& geometry);
+
+/// Does measure() for an image whose rows come in order. Memory: that of the rows, and some 200
+/// bytes and 40 a channel for each object.
+class RowMeasures {
+ public:
+  RowMeasures();
+  ~RowMeasures();
+  /// The next rows ([D,]H,W) of the labels, and (C,[D,]H,W) of the image; of all rows, or of none.
+  void add(const Tensor& labels, const Tensor& image);
+  /// The table, after the last rows.
+  Measurements finish(const io::Geometry& geometry);
+
+ private:
+  class Objects;
+  std::unique_ptr<Objects> objects_;
+};
 
 /// The objects of a mask: connected voxels of one class, also if they touch at corners only.
 struct MaskObjects {

@@ -22,8 +22,11 @@ io::Dtype label_dtype(const at::Tensor& labels) {
   return most <= UINT8_MAX ? io::Dtype::u8 : most <= UINT16_MAX ? io::Dtype::u16 : io::Dtype::u32;
 }
 
-bool take_objects(const ImageResult::Outputs& outputs) {
-  return std::ranges::any_of(outputs, [](const auto& output) { return output->takes_objects(); });
+/// Whether any output takes objects; `not_by_rows`: and can't take them as rows.
+bool take_objects(const ImageResult::Outputs& outputs, bool not_by_rows = false) {
+  return std::ranges::any_of(outputs, [=](const auto& output) {
+    return output->takes_objects() && !(not_by_rows && output->takes_object_rows());
+  });
 }
 
 }  // namespace
@@ -90,7 +93,7 @@ bool ImageResult::needs_whole() const {
   const bool needs_steps = by_rows_.size() < options_.steps.size();
   const bool are_small = !by_rows_.empty() && result_.is_labels && !input_->is_by_rows();
   return options_.keeps_scored || needs_steps || are_small || options_.original_grid ||
-         take_objects(outputs_);
+         take_objects(outputs_, /*not_by_rows=*/result_.is_objects);
 }
 
 bool ImageResult::moves_to_file() const {

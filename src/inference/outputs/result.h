@@ -71,6 +71,8 @@ class ImageResult {
   int64_t image_channels() const { return input_->shape[0]; }
   /// The part that was read of the file that an image is in.
   io::Selection selection_of(const std::string& path) const;
+  /// Whether outputs get all rows at once, and objects after them.
+  bool is_whole() const { return is_whole_; }
   /// Whether its values are numbers of objects.
   bool is_of_objects() const { return is_of_objects_; }
   /// Whether labels() is possible.

@@ -1,5 +1,6 @@
 // NAME.csv: the measurements of a result's objects.
 #include <cmath>
+#include <optional>
 
 #include <ATen/ATen.h>
 
@@ -19,6 +20,15 @@ class TableOutput final : public ResultOutput {
     expect_replaceable(path_);
   }
   bool takes_objects() const override { return true; }
+  bool takes_object_rows() const override { return true; }
+  void take(const ImageResult& result, const at::Tensor& rows) override {
+    if (result.is_whole()) return;
+    if (!measures_) measures_.emplace();
+    const at::Tensor image = result.image().shown(rows_, rows.size(1));
+    rows_ += rows.size(1);
+    measures_->add(rows[0], image.sizes().slice(1) == rows.sizes().slice(1) ? image : at::Tensor());
+    geometry_ = result.info().geometry;
+  }
   void take(const ImageResult& result, const ResultObjects& objects) override {
     if (!image_.defined()) image_ = result.image().shown(0, result.image().shape[1]);
     const bool is_same_grid = image_.sizes().slice(1) == objects.labels().sizes();
@@ -34,6 +44,7 @@ class TableOutput final : public ResultOutput {
     }
   }
   void finish(ResultFiles& files) override {
+    if (measures_) table_ = measures_->finish(geometry_);
     std::vector<std::vector<std::string>> cells = table_.cells();
     if (has_classes_) table_.columns.insert(table_.columns.begin() + 1, "class");
     if (has_classes_ && place_.class_name) {
@@ -52,6 +63,9 @@ class TableOutput final : public ResultOutput {
   const std::string path_;
   at::Tensor image_;  // with the loaded values
   Measurements table_;
+  std::optional<RowMeasures> measures_;  // of objects that come as rows
+  io::Geometry geometry_;
+  int64_t rows_ = 0;
   bool has_classes_ = false;
 };
 

@@ -189,7 +189,7 @@ void fill_labels(const at::Tensor& labels,
     if (!which.empty() && !is_wanted) continue;
     const at::Tensor part = labels.dim() == 3 ? box.part_of(volume) : box.part_of(volume)[0];
     if (part.numel() > flood_voxels) {
-      fill_by_slabs<T>(part, label, reach, flood_voxels / 16);
+      fill_by_slabs<T>(part, label, reach, flood_voxels);
     } else {
       flood.fill<T>(volume, box, label);
     }

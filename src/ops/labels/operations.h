@@ -71,7 +71,7 @@ struct KeepLargestConnectedComponent {
 struct FillHoles {
   std::vector<int64_t> applied_labels;
   std::optional<int64_t> connectivity;
-  int64_t flood_voxels = int64_t{1} << 26;  // larger boxes are filled by slabs
+  int64_t flood_voxels = int64_t{1} << 22;  // larger boxes are filled by slabs
   void visit(auto& v) {
     v("applied_labels", applied_labels, "labels to fill, channels of one-hot; null: all but 0");
     v("connectivity",

@@ -38,6 +38,28 @@ TEST(Measure, EqualsScikitImage) {
   }
 }
 
+TEST(Measure, ByRowsIsThatOfTheWhole) {
+  at::manual_seed(1);
+  for (const std::vector<int64_t>& size : {std::vector<int64_t>{37, 29}, {13, 12, 9}}) {
+    const at::Tensor labels =
+        at::randint(0, 4, size, at::kInt).mul(at::randint(0, 2, size, at::kInt));
+    std::vector<int64_t> channels = size;
+    channels.insert(channels.begin(), 2);
+    const at::Tensor image = at::rand(channels);
+    const Measurements whole = measure(labels, image, {});
+    for (const int64_t rows : {1, 2, 3, 20}) {
+      RowMeasures parts;
+      for (int64_t first = 0; first < size[0]; first += rows) {
+        const int64_t count = std::min(rows, size[0] - first);
+        parts.add(labels.narrow(0, first, count), image.narrow(1, first, count));
+      }
+      const Measurements table = parts.finish({});
+      EXPECT_EQ(table.columns, whole.columns);
+      EXPECT_EQ(table.rows, whole.rows) << rows;
+    }
+  }
+}
+
 TEST(Measure, HasMicrometresWhereTheSpacingIsKnown) {
   at::Tensor labels = at::zeros({2, 4, 6}, at::kInt);
   labels.slice(0, 1, 2).slice(1, 1, 3).slice(2, 2, 5).fill_(7);

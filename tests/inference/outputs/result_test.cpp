@@ -180,6 +180,29 @@ TEST_F(ImageResultTest, FilesAreWrittenByEachOutput) {
   EXPECT_EQ(io::read_image(files[0].second).shape, (std::array<int64_t, 4>{1, 1, 40, 33}));
 }
 
+TEST_F(ImageResultTest, ObjectsOfAnImageThatIsReadByRowsAreMeasuredAsTheyCome) {
+  const Predictor predicts = predictor();
+  const c10::InferenceMode inference_mode;
+  ResultOptions options;
+  options.steps = steps("[{_target_: FillHoles}, {_target_: ConnectedComponents}]");
+  const auto cells = [&](int64_t by_rows_from) {
+    const auto input = std::make_shared<const ModelInput>(
+        predicts.windowed().transforms.apply(sample_, "raw", {}, by_rows_from));
+    EXPECT_EQ(input->is_by_rows(), by_rows_from == 1);
+    ImageResult::Outputs outputs;
+    for (const char* name : {"image", "table"}) outputs.push_back(make_result_output(name, place_));
+    ImageResult result(predicts, options, input, std::move(outputs));
+    EXPECT_EQ(result.is_whole(), by_rows_from != 1);
+    result.run();
+    const io::Image image = io::read_image(place_.stem + ".ome.tif");
+    EXPECT_EQ(image.dtype, by_rows_from == 1 ? io::Dtype::u32 : io::Dtype::u8);
+    return io::read_table(place_.stem + ".csv").rows;
+  };
+  const auto whole = cells(INT64_MAX);
+  EXPECT_FALSE(whole.empty());
+  EXPECT_EQ(cells(1), whole);
+}
+
 TEST_F(ImageResultTest, LogitsOfAMaskTellItsObjects) {
   const Predictor predicts = predictor("logits");
   const ResultOptions options;
