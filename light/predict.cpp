@@ -207,7 +207,9 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
     const inference::ResultOptions result{
         inference::result_steps(by.predictor, config.predict.postprocess),
         config.predict.threshold,
-        inference::keeps_file_grid(by.predictor.model(), config.predict.original_grid)};
+        inference::keeps_file_grid(by.predictor.model(), config.predict.original_grid),
+        /*keeps_scored=*/false,
+        own};
     const auto class_names = task.get<std::vector<std::string>>("class_names", {});
     Work work{config, by.predictor, result, {}};
     if (!class_names.empty()) {

@@ -24,7 +24,7 @@ struct ResultOptions {
   /// predictor needs tracks_places.
   bool original_grid = false;
   bool keeps_scored = false;  // scored() will be called
-  std::string folder = "";    // as ops::kept_rows()
+  std::string folder = "";    // as ops::KeptRows
 };
 
 /// All steps of a result in their order: the decoder's, the task's (`postprocess` of its

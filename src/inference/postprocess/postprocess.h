@@ -40,7 +40,7 @@ struct Postprocess {
   virtual void apply(Result& result) const = 0;
   /// Does apply() on values that come by rows; null: it needs the whole image. `form`: the result
   /// before the step, without values, and `shape` theirs, (C,[D,]H,W); both become those after it.
-  /// `folder`: as ops::kept_rows(). Throws: as apply(); exceptions of the step have no name in
+  /// `folder`: as ops::KeptRows. Throws: as apply(); exceptions of the step have no name in
   /// front.
   virtual std::unique_ptr<ops::RowStep> by_rows(Result& form,
                                                 std::vector<int64_t>& shape,

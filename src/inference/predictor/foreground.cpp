@@ -1,5 +1,6 @@
 #include "inference/predictor/foreground.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -56,18 +57,21 @@ double between_sides(const at::Tensor& values) {
 
 Foreground::Foreground(const ForegroundRule& rule, const ModelInput& input)
     : rule_(rule), input_(input) {
-  constexpr int64_t kMostVoxels = int64_t{1} << 24;
   const int64_t channels = input.shown(0, 1).size(0);
   if (rule.threshold) {
     thresholds_.assign(static_cast<std::size_t>(channels), *rule.threshold);
     return;
   }
-  int64_t voxels = 1;
-  for (std::size_t d = 1; d < input.shape.size(); ++d) voxels *= input.shape[d];
-  const int64_t step = voxels / kMostVoxels + 1;
-  std::vector<at::Tensor> rows;
-  for (int64_t row = 0; row < input.shape[1]; row += step) rows.push_back(input.shown(row, 1));
-  const at::Tensor all = at::cat(rows, 1);
+  // A large image shows itself in some runs of rows, as its file has tiles.
+  constexpr int64_t kVoxels = int64_t{1} << 24, kRuns = 16;
+  int64_t row = 1;
+  for (std::size_t d = 2; d < input.shape.size(); ++d) row *= input.shape[d];
+  const int64_t height = input.shape[1], wanted = std::min(height, kVoxels / row + 1),
+                runs = wanted == height ? 1 : std::min(wanted, kRuns);
+  std::vector<at::Tensor> parts;
+  for (int64_t run = 0; run < runs; ++run)
+    parts.push_back(input.shown(run * height / runs, wanted / runs));
+  const at::Tensor all = at::cat(parts, 1);
   for (const at::Tensor& channel : all.unbind(0)) thresholds_.push_back(between_sides(channel));
 }
 

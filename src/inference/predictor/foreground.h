@@ -20,7 +20,7 @@ std::optional<ForegroundRule> foreground_rule(const config::Node& text);
 /// file's values is foreground, and a pass takes it off again.
 class Foreground {
  public:
-  /// `input` must outlive it. Otsu's threshold is that of every n-th row of a large image.
+  /// `input` must outlive it. Otsu's threshold is that of 16 runs of rows of a large image.
   Foreground(const ForegroundRule& rule, const ModelInput& input);
   /// The image with its further channel.
   RowSource mark(const RowSource& image) const;

@@ -72,7 +72,7 @@ void LabelBlocks::keep(const at::Tensor& rows) {
     for (const Range& range : ranges_[0]) most = std::max(most, range.last - range.first);
     const auto allocated = [&](std::vector<int64_t> shape, at::ScalarType type) {
       shape[0] = most;
-      return kept_rows(shape, type, folder_, sizes_.in_memory);
+      return KeptRows(shape, type, folder_, sizes_.in_memory).rows;
     };
     values_ = allocated(rows.transpose(0, 1).sizes().vec(), at::kFloat);
     labels_ = allocated(image_, at::kInt);

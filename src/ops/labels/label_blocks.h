@@ -28,7 +28,7 @@ class LabelBlocks final : public RowStep {
   };
   /// (C,[Z,]Y,X) float32 -> ([Z,]Y,X) int32: 0, and numbers.
   using Make = std::function<at::Tensor(const at::Tensor& values, const Part& part)>;
-  /// `image`: ([Z,]Y,X). `folder`: as kept_rows().
+  /// `image`: ([Z,]Y,X). `folder`: as KeptRows.
   LabelBlocks(Make make, std::vector<int64_t> image, std::string folder = "");
   LabelBlocks(Make make, std::vector<int64_t> image, std::string folder, const Sizes& sizes);
   ~LabelBlocks() override;

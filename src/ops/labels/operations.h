@@ -4,7 +4,7 @@
 // Shape: image (C,[Z,]Y,X) of any real type -> the same type and shape where nothing else is said.
 // Throws: DataError for an image that does not fit.
 // row_step() does the same to labels whose rows come in order, null where it can't. `image`:
-// ([Z,]Y,X); `folder`: as kept_rows().
+// ([Z,]Y,X); `folder`: as KeptRows.
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -29,35 +29,40 @@ at::Tensor RowsWithHalo::add(const at::Tensor& rows) {
 }
 
 at::Tensor KeptLabels::add(const at::Tensor& rows) {
-  if (!all_.defined()) all_ = kept_rows(image_, at::kInt, folder_);
-  all_.narrow(0, taken_, rows.size(1)).copy_(kept(rows[0]));
+  if (!all_.rows.defined()) all_ = KeptRows(image_, at::kInt, folder_);
+  all_.rows.narrow(0, taken_, rows.size(1)).copy_(kept(rows[0]));
+  all_.let_go();
   taken_ += rows.size(1);
   return {};
 }
 
 at::Tensor KeptLabels::rest() {
   constexpr int64_t kVoxels = int64_t{1} << 22;
-  if (!all_.defined()) return {};
-  if (given_ == 0) change(all_);
-  const int64_t voxels = std::max<int64_t>(all_.numel() / image_[0], 1),
+  if (!all_.rows.defined()) return {};
+  if (given_ == 0) change(all_.rows);
+  const int64_t voxels = std::max<int64_t>(all_.rows.numel() / image_[0], 1),
                 count = std::min(std::max<int64_t>(kVoxels / voxels, 1), taken_ - given_);
   if (count == 0) {
-    all_ = at::Tensor();
+    all_ = {};
     return {};
   }
-  at::Tensor rows = all_.narrow(0, given_, count).clone();
+  at::Tensor rows = all_.rows.narrow(0, given_, count).clone();
+  all_.let_go();
   given_ += count;
   finish(rows);
   return rows.unsqueeze(0);
 }
 
-at::Tensor kept_rows(const std::vector<int64_t>& shape,
-                     at::ScalarType type,
-                     const std::string& folder,
-                     int64_t in_memory) {
-  int64_t bytes = static_cast<int64_t>(c10::elementSize(type));
+KeptRows::KeptRows(const std::vector<int64_t>& shape,
+                   at::ScalarType type,
+                   const std::string& folder,
+                   int64_t in_memory) {
+  auto bytes = static_cast<int64_t>(c10::elementSize(type));
   for (const int64_t size : shape) bytes *= size;
-  if (bytes <= in_memory || folder.empty()) return at::zeros(shape, type);
+  if (bytes <= in_memory || folder.empty()) {
+    rows = at::zeros(shape, type);
+    return;
+  }
   std::string path = folder + "/.rows-XXXXXX";
   const int file = ::mkostemp(path.data(), O_CLOEXEC);
   int code = file < 0 ? errno : 0;
@@ -76,8 +81,13 @@ at::Tensor kept_rows(const std::vector<int64_t>& shape,
                   size / 1'000'000,
                   std::strerror(code));
   }
-  return at::from_blob(
+  rows = at::from_blob(
       memory, shape, [size](void* own) { ::munmap(own, size); }, at::TensorOptions(type));
+  is_file_ = true;
+}
+
+void KeptRows::let_go() const {
+  if (is_file_) ::madvise(rows.mutable_data_ptr(), rows.nbytes(), MADV_DONTNEED);
 }
 
 }  // namespace cytra::ops

@@ -37,11 +37,30 @@ class RowsWithHalo final : public RowStep {
   int64_t first_ = 0, given_ = 0;  // rows of the image: the first kept one, the next of the result
 };
 
+/// Rows that are kept, zeros at first: in a file without a name in `folder` where they are more
+/// than `in_memory` bytes and `folder` is not "", else in memory.
+class KeptRows {
+ public:
+  KeptRows() = default;
+  /// Throws: IoError where the disk has no room.
+  KeptRows(const std::vector<int64_t>& shape,
+           at::ScalarType type,
+           const std::string& folder,
+           int64_t in_memory = int64_t{512} << 20);
+  /// Lets the system take the memory of rows that are in a file; they stay.
+  void let_go() const;
+
+  at::Tensor rows;
+
+ private:
+  bool is_file_ = false;
+};
+
 /// Keeps labels (1,n,...) until all are there. Memory: those of the image up to 512 MB, then a file
 /// without a name.
 class KeptLabels : public RowStep {
  public:
-  /// `image`: ([Z,]Y,X); `folder`: as kept_rows().
+  /// `image`: ([Z,]Y,X); `folder`: as KeptRows.
   KeptLabels(std::vector<int64_t> image, std::string folder)
       : image_(std::move(image)), folder_(std::move(folder)) {}
   at::Tensor add(const at::Tensor& rows) final;
@@ -58,15 +77,8 @@ class KeptLabels : public RowStep {
  private:
   const std::vector<int64_t> image_;
   const std::string folder_;
-  at::Tensor all_;
+  KeptRows all_;
   int64_t taken_ = 0, given_ = 0;
 };
-
-/// Memory for rows, zeros: of a file without a name in `folder` where it is more than `in_memory`
-/// bytes and `folder` is not "". Throws: IoError where the disk has no room.
-at::Tensor kept_rows(const std::vector<int64_t>& shape,
-                     at::ScalarType type,
-                     const std::string& folder,
-                     int64_t in_memory = int64_t{512} << 20);
 
 }  // namespace cytra::ops

@@ -164,5 +164,18 @@ TEST(LabelBlocks, KeepRowsInAFileWhereTheyAreMany) {
   EXPECT_THROW(LabelBlocks(one_object, image, folder + "/none", sizes).add(row), IoError);
 }
 
+TEST(KeptRows, StayInTheirFileWhenMemoryIsLetGo) {
+  const std::string folder = std::filesystem::temp_directory_path();
+  for (const int64_t in_memory : {0, 1'000'000}) {
+    const KeptRows kept({7, 3000}, at::kInt, folder, in_memory);
+    EXPECT_TRUE(kept.rows.eq(0).all().item<bool>());
+    for (int64_t row = 0; row < 7; ++row) {
+      kept.rows[row].fill_(row);
+      kept.let_go();
+    }
+    EXPECT_TRUE(kept.rows.select(1, 2999).equal(at::arange(7, at::kInt)));
+  }
+}
+
 }  // namespace
 }  // namespace cytra::ops

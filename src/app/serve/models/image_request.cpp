@@ -196,6 +196,10 @@ HttpResponse FileWork::respond(const inference::ImageResult& result) {
   return attachment(read_file(path, SIZE_MAX), io::stem_of(name_) + ending);
 }
 
+std::string FileWork::folder() const {
+  return folder_->path();
+}
+
 HttpError FileWork::told(int status, std::string text) const {
   if (!fs::exists(folder_->path())) return {500, "the server's folder for files was removed"};
   const std::string folder = folder_->path() + "/";
