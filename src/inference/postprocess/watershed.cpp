@@ -31,8 +31,7 @@ struct Watershed {
   void apply(Result& result) const {
     expect_labels(result);
     for_channels(result, [&](const at::Tensor& channel) {
-      std::vector<int64_t> image = channel.sizes().vec();
-      return blocks(image, "")->add(channel.unsqueeze(0))[0];
+      return blocks(channel.sizes().vec(), "")->add(channel.unsqueeze(0))[0];
     });
     result.is_objects = true;
   }
@@ -50,7 +49,7 @@ struct Watershed {
   std::unique_ptr<ops::LabelBlocks> blocks(const std::vector<int64_t>& image,
                                            const std::string& folder) const {
     static const ops::LabelBlocks::Sizes plane{{4096, 4096}, {512, 512}, {1024, 1024}},
-        volume{{160, 320, 320}, {32, 32, 32}, {64, 64, 64}};
+        volume{{256, 512, 512}, {32, 64, 64}, {64, 128, 128}};
     const auto make = [own = *this](const at::Tensor& values, const ops::Part&) {
       return own.split(values[0]);
     };

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/lists.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "config/options.h"
 #include "inference/postprocess/thresholds.h"
@@ -136,13 +137,18 @@ Forward Foreground::only(Forward forward, std::vector<double> background) {
   };
 }
 
-std::string Foreground::text() const {
-  return fmt::format(
-      "{} of {} windows hold no value {} {} and were left out",
-      empty_,
-      windows_,
-      rule_.is_above ? "above" : "below",
-      fmt::join(mapped(thresholds_, [](double t) { return fmt::format("{:.6g}", t); }), ", "));
+void Foreground::tell(const std::string& id) const {
+  const bool are_all = empty_ == windows_;
+  log::write(
+      are_all ? log::Level::warn : log::Level::info,
+      fmt::format(
+          "{}: {} of {} windows hold no value {} {} and were left out{}",
+          id,
+          empty_,
+          windows_,
+          rule_.is_above ? "above" : "below",
+          fmt::join(mapped(thresholds_, [](double t) { return fmt::format("{:.6g}", t); }), ", "),
+          are_all ? ": the result is nothing but background (predict.skip_empty)" : ""));
 }
 
 }  // namespace cytra::inference

@@ -28,8 +28,8 @@ class Foreground {
   /// first output is `background` (one value for each channel), and more outputs are 0. The first
   /// windows are always predicted, to know the outputs' sizes.
   Forward only(Forward forward, std::vector<double> background);
-  /// "12 of 81 windows hold no value above 37.2 and were left out".
-  std::string text() const;
+  /// Logs "ID: 12 of 81 windows hold no value above 37.2 and were left out"; warns where all are.
+  void tell(const std::string& id) const;
 
  private:
   at::Tensor rows(int64_t first, int64_t count) const;

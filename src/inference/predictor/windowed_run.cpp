@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "device/memory.h"
 #include "inference/predictor/foreground.h"
 #include "inference/predictor/windowed_model.h"
@@ -48,7 +47,7 @@ void WindowedModel::run_part(std::size_t part,
     forward_part = foreground->only(forward_part, background_of(parts_[part]));
   }
   const int64_t bad = predict_slabs(source, forward_part, windows, finish, sink, progress, range);
-  if (foreground) log::info("{}: {}", input.sample.id, foreground->text());
+  if (foreground) foreground->tell(input.sample.id);
   if (bad == 0) return;
   throw DataError(
       "{}: {} of the values that the model makes of it are NaN or infinite", input.sample.id, bad);
