@@ -181,7 +181,7 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
   options.form = config.predict.save == "auto" ? "" : config.predict.save;
   options.threshold = config.predict.threshold;
   options.temperature = config.predict.temperature_number();
-  options.tracks_places = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
+  options.original_grid = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
   options.foreground = inference::foreground_rule(config.predict.skip_empty);
   if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
   const std::vector<inference::HeadPredictor> heads =
@@ -207,7 +207,6 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
     const inference::ResultOptions result{
         inference::result_steps(by.predictor, config.predict.postprocess),
         config.predict.threshold,
-        inference::keeps_file_grid(by.predictor.model(), config.predict.original_grid),
         /*keeps_scored=*/false,
         own};
     const auto class_names = task.get<std::vector<std::string>>("class_names", {});

@@ -87,7 +87,7 @@ inference::Predictor video_predictor(const VideoConfig& config, std::string& pre
   }
   inference::PredictorOptions options;
   options.threshold = config.video.threshold;
-  options.tracks_places = true;
+  options.original_grid = true;
   precision = subject.precision;
   return inference::predictors_of(subject, config, heads, options).front().predictor;
 }

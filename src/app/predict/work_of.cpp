@@ -95,7 +95,7 @@ std::vector<HeadWork> works_of(const inference::Subject& subject, const PredictC
   options.threshold = config.predict.threshold;
   options.temperature = config.predict.temperature_number();
   options.with_target = config.data.scores();
-  options.tracks_places = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
+  options.original_grid = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
   options.foreground = inference::foreground_rule(config.predict.skip_empty);
   if (config.predict.max_memory_mb) options.budget = *config.predict.max_memory_mb * 1'000'000;
   for (const inference::HeadPredictor& by :

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/sample/pad_crop.h"
+#include "data/sample/sample_voxels.h"
 #include "data/sample/spline.h"
 
 namespace cytra::data::spatial {
@@ -27,18 +28,6 @@ at::Tensor reflected(const at::Tensor& x, double low, double high) {
   if (span == 0) return at::full_like(x, low);
   const at::Tensor within = (x - low).abs_().fmod_(2 * span);
   return at::minimum(within, 2 * span - within).add_(low);
-}
-
-/// The map from voxels to [-1, 1], as monai.networks.utils.normalize_transform.
-at::Tensor to_normalized(at::IntArrayRef size, bool align_corners) {
-  const auto dims = std::ssize(size);
-  at::Tensor matrix = at::eye(dims + 1, at::kDouble);
-  for (int64_t d = 0; d < dims; ++d) {
-    const auto n = static_cast<double>(size[static_cast<std::size_t>(d)]);
-    matrix[d][d] = align_corners ? 2 / (std::max(n, 2.0) - 1) : 2 / n;
-    matrix[d][dims] = align_corners ? -1.0 : 1 / n - 1;
-  }
-  return matrix;
 }
 
 }  // namespace
@@ -243,19 +232,22 @@ at::Tensor sample_affine(const at::Tensor& image,
   if (mode.size() == 1)
     return sample_spline(image, matrix, size, mode[0] - '0', padding_mode, align_corners);
   const int64_t dims = image.dim() - 1;
-  const at::Tensor source = to_normalized(image.sizes().slice(1), align_corners);
-  const at::Tensor target = to_normalized(size, align_corners);
-  at::Tensor theta = source.matmul(matrix).matmul(at::linalg_inv(target));
-  // Rows and columns are reordered to x first.
-  theta = at::cat({theta.slice(0, 0, dims).flip(0), theta.slice(0, dims)}, 0);
-  theta = at::cat({theta.slice(1, 0, dims).flip(1), theta.slice(1, dims)}, 1);
-  std::vector<int64_t> shape{1, image.size(0)};
-  shape.insert(shape.end(), size.begin(), size.end());
-  theta = theta.slice(0, 0, dims).unsqueeze(0).to(mode == "nearest" ? at::kDouble : dtype);
-  const at::Tensor points = at::affine_grid_generator(theta, shape, align_corners);
-  return sample_points(image.unsqueeze(0), points, mode, padding_mode, align_corners)
-      .squeeze(0)
-      .to(at::kFloat);
+  at::Tensor from = matrix;
+  for (int64_t d = 0; align_corners && d < dims; ++d) {
+    // An axis of one voxel has no corners: torch takes the image's only one, and the middle
+    // between the result's first two.
+    if (image.size(d + 1) == 1) from = from.index_fill(0, at::tensor({d}), 0);
+    if (size[static_cast<std::size_t>(d)] > 1) continue;
+    from = from.clone();
+    from.select(1, dims).add_(from.select(1, d), 0.5);
+  }
+  const Between between = mode == "nearest" ? Between::nearest_even : Between::linear;
+  const at::Tensor values = image.to(at::kFloat);
+  std::vector<AxisPlaces> places = places_along_axes(from, size);
+  if (places.empty())
+    return sample_at_matrix(values, from, size, between, padding_mode, align_corners);
+  for (AxisPlaces& axis : places) axis.between = between;
+  return sample_along_axes(values, places, padding_mode, align_corners, dtype);
 }
 
 }  // namespace cytra::data::spatial

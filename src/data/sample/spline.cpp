@@ -11,12 +11,15 @@
 
 #include "data/sample/pad_crop.h"
 #include "data/sample/resample.h"
+#include "data/sample/sample_voxels.h"
+#include "data/sample/taps.h"
 
 namespace cytra::data::spatial {
 namespace {
 
-constexpr int64_t kMostTaps = 6;  // order 5
-constexpr int64_t kBorder = 12;   // voxels of border that scipy filters along
+constexpr int64_t kBorder = 12;  // voxels of border that scipy filters along
+
+enum class Padding { zeros, border, reflection };
 
 std::vector<double> spline_poles(int64_t order) {
   const auto sqrt = [](double x) { return std::sqrt(x); };
@@ -32,58 +35,75 @@ std::vector<double> spline_poles(int64_t order) {
   return {};
 }
 
-/// Changes the voxels of a line to the coefficients of its spline; beyond its ends the line is
-/// mirrored about the edges of its outer voxels, or about their centres.
-void filter_line(double* c, int64_t n, const std::vector<double>& poles, bool about_edges) {
+/// Changes the voxels of `width` lines side by side, of n voxels `stride` apart, to the
+/// coefficients of their splines; beyond its ends a line is mirrored about the edges of its outer
+/// voxels, or about their centres.
+void filter_lines(double* lines,
+                  int64_t n,
+                  int64_t stride,
+                  int64_t width,
+                  const std::vector<double>& poles,
+                  bool about_edges) {
+  constexpr double kNothing = 1e-300;
+  const auto line = [&](int64_t i) { return lines + i * stride; };
+  std::vector<double> first(static_cast<std::size_t>(width));
   for (const double z : poles) {
     const double gain = (1 - z) * (1 - 1 / z);
-    for (int64_t i = 0; i < n; ++i) c[i] *= gain;
-    const double first = c[0];
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t x = 0; x < width; ++x) line(i)[x] *= gain;
+    std::copy_n(lines, width, first.begin());
     const double last = std::pow(z, static_cast<double>(about_edges ? n : n - 1));
     double power = z;
-    c[0] += last * c[n - 1];
-    for (int64_t i = 1; i < (about_edges ? n : n - 1); ++i, power *= z)
-      c[0] += power * (c[i] + last * c[n - 1 - i]);
-    c[0] /= 1 - last * last;
-    if (about_edges) c[0] = c[0] * z + first;
-    for (int64_t i = 1; i < n; ++i) c[i] += z * c[i - 1];
-    c[n - 1] = about_edges ? c[n - 1] * z / (z - 1) : (z * c[n - 2] + c[n - 1]) * z / (z * z - 1);
-    for (int64_t i = n - 2; i >= 0; --i) c[i] = z * (c[i + 1] - c[i]);
+    for (int64_t x = 0; x < width; ++x) lines[x] += last * line(n - 1)[x];
+    for (int64_t i = 1; i < (about_edges ? n : n - 1); ++i, power *= z) {
+      if (std::abs(power) < kNothing) break;
+      for (int64_t x = 0; x < width; ++x)
+        lines[x] += power * (line(i)[x] + last * line(n - 1 - i)[x]);
+    }
+    for (int64_t x = 0; x < width; ++x) {
+      lines[x] /= 1 - last * last;
+      if (about_edges) lines[x] = lines[x] * z + first[static_cast<std::size_t>(x)];
+    }
+    for (int64_t i = 1; i < n; ++i)
+      for (int64_t x = 0; x < width; ++x) line(i)[x] += z * line(i - 1)[x];
+    double *end = line(n - 1), *before = line(n - 2);
+    for (int64_t x = 0; x < width; ++x)
+      end[x] = about_edges ? end[x] * z / (z - 1) : (z * before[x] + end[x]) * z / (z * z - 1);
+    for (int64_t i = n - 2; i >= 0; --i)
+      for (int64_t x = 0; x < width; ++x) line(i)[x] = z * (line(i + 1)[x] - line(i)[x]);
   }
 }
 
-at::Tensor spline_coefficients(const at::Tensor& image, int64_t order, bool about_edges) {
+/// Changes values (...) float64, contiguous, to coefficients.
+void filter(const at::Tensor& values, int64_t order, bool about_edges) {
+  constexpr int64_t kSideBySide = 64;
   const std::vector<double> poles = spline_poles(order);
-  at::Tensor result = image;
-  for (int64_t dim = 1; dim < image.dim() && !poles.empty(); ++dim) {
-    const int64_t n = image.size(dim);
+  auto* from = values.mutable_data_ptr<double>();
+  for (int64_t dim = 0; dim < values.dim() && !poles.empty(); ++dim) {
+    const int64_t n = values.size(dim), stride = values.stride(dim);
     if (n == 1) continue;
-    at::Tensor lines = result.transpose(dim, -1).clone(at::MemoryFormat::Contiguous);
-    auto* values = lines.mutable_data_ptr<double>();
-    at::parallel_for(0, lines.numel() / n, 256, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) filter_line(values + i * n, n, poles, about_edges);
-    });
-    result = lines.transpose(dim, -1);
+    const int64_t parts = (stride + kSideBySide - 1) / kSideBySide;
+    at::parallel_for(
+        0, values.numel() / n / stride * parts, 1 + 256 / stride, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t x = i % parts * kSideBySide;
+            filter_lines(from + i / parts * n * stride + x,
+                         n,
+                         stride,
+                         std::min(kSideBySide, stride - x),
+                         poles,
+                         about_edges);
+          }
+        });
   }
-  return result.contiguous();
 }
 
-/// The voxels along one axis that contribute to a point, and their weights.
-struct Taps {
-  std::array<int64_t, kMostTaps> offset;
-  std::array<double, kMostTaps> weight;
-  bool is_outside = false;
-};
-
-struct Axis {
-  int64_t n, stride;
-};
-
-Taps taps_at(double x, const Axis& axis, int64_t order, const std::string& padding_mode) {
+/// The voxels that contribute to a place along an axis of n voxels, and their weights.
+Taps taps_at(double x, int64_t n, int64_t order, Padding padding) {
   Taps taps;
-  const auto end = static_cast<double>(axis.n - 1);
-  if (padding_mode == "border") x = std::clamp(x, 0.0, end);
-  if (padding_mode == "zeros") taps.is_outside = snapped(x) < 0 || snapped(x) > end;
+  const auto end = static_cast<double>(n - 1);
+  if (padding == Padding::border) x = std::clamp(x, 0.0, end);
+  if (padding == Padding::zeros && (snapped(x) < 0 || snapped(x) > end)) return taps;
   // Knots lie on the voxels, or with an even order in the middle between two.
   const double shift = order % 2 == 0 ? 0.5 : 0.0;
   const double knot = std::floor((order == 0 ? snapped(x) : x) + shift);
@@ -98,17 +118,17 @@ Taps taps_at(double x, const Axis& axis, int64_t order, const std::string& paddi
     }
     taps.weight[j] = saved;
   }
-  const bool about_edges = padding_mode == "reflection";
-  const int64_t period = std::max<int64_t>(1, about_edges ? 2 * axis.n : 2 * axis.n - 2);
+  const bool about_edges = padding == Padding::reflection;
+  const int64_t period = std::max<int64_t>(1, about_edges ? 2 * n : 2 * n - 2);
   for (int64_t k = 0; k <= order; ++k) {
     int64_t voxel = static_cast<int64_t>(knot) - order / 2 + k;
-    if (padding_mode == "border") {
-      voxel = std::clamp<int64_t>(voxel, 0, axis.n - 1);
+    if (padding == Padding::border) {
+      voxel = std::clamp<int64_t>(voxel, 0, n - 1);
     } else {
       voxel = (voxel % period + period) % period;
-      if (voxel >= axis.n) voxel = period - (about_edges ? 1 : 0) - voxel;
+      if (voxel >= n) voxel = period - (about_edges ? 1 : 0) - voxel;
     }
-    taps.offset[static_cast<std::size_t>(k)] = voxel * axis.stride;
+    taps.voxel[static_cast<std::size_t>(k)] = voxel;
   }
   return taps;
 }
@@ -131,6 +151,74 @@ at::Tensor stretched(const at::Tensor& matrix, at::IntArrayRef image, at::IntArr
   return of_image.matmul(matrix).matmul(of_result);
 }
 
+/// Voxels of an axis; beyond the image: of its border.
+struct AxisRange {
+  int64_t begin, end;
+};
+
+/// The voxels that determine a part of the result to 1e-17 of its values.
+std::vector<AxisRange> ranges_of(const at::Tensor& matrix,
+                                 const at::Tensor& image,
+                                 const std::vector<int64_t>& part,
+                                 int64_t border,
+                                 int64_t order) {
+  constexpr double kNothing = 1e-17;
+  auto reach = static_cast<double>(order + 1);
+  for (const double pole : spline_poles(order))
+    reach += std::ceil(std::log(kNothing) / std::log(std::abs(pole)));
+  std::vector<AxisRange> ranges;
+  for (int64_t d = 0; d < std::ssize(part); ++d) {
+    double low = matrix[d][-1].item<double>(), high = low;
+    for (std::size_t j = 0; j < part.size(); ++j) {
+      const double step =
+          matrix[d][static_cast<int64_t>(j)].item<double>() * static_cast<double>(part[j] - 1);
+      (step < 0 ? low : high) += step;
+    }
+    const auto first = static_cast<double>(-border),
+               last = static_cast<double>(image.size(d + 1) + border - 1);
+    const double before = low;
+    if (high > last) low = std::min(low, 2 * last - high);  // what is mirrored there
+    if (before < first) high = std::max(high, 2 * first - before);
+    ranges.push_back({static_cast<int64_t>(std::clamp(std::floor(low) - reach, first, last)),
+                      static_cast<int64_t>(std::clamp(std::ceil(high) + reach, first, last)) + 1});
+  }
+  return ranges;
+}
+
+/// The rows of the result, from `row` on, whose coefficients are not too many at once.
+int64_t rows_at_once(const at::Tensor& image,
+                     const at::Tensor& matrix,
+                     std::vector<int64_t> size,
+                     int64_t row,
+                     int64_t border,
+                     int64_t order,
+                     int64_t at_once) {
+  constexpr int64_t kFewest = 16;
+  const at::Tensor here = matrix.clone();
+  here.select(1, -1).add_(matrix.select(1, 0), static_cast<double>(row));
+  for (size[0] -= row; size[0] > kFewest; size[0] = std::max(kFewest, size[0] / 2)) {
+    int64_t voxels = 1;
+    for (const AxisRange& range : ranges_of(here, image, size, border, order))
+      voxels *= range.end - range.begin;
+    if (voxels <= at_once) break;
+  }
+  return size[0];
+}
+
+/// Copies a part of a channel; beyond its edges they are repeated. float64.
+at::Tensor part_of(const at::Tensor& channel, const std::vector<AxisRange>& ranges) {
+  at::Tensor part = channel;
+  for (std::size_t d = ranges.size(); d-- > 0;) {
+    const auto& [begin, end] = ranges[d];
+    const int64_t n = channel.size(static_cast<int64_t>(d));
+    if (begin >= 0 && end <= n)
+      part = part.narrow(static_cast<int64_t>(d), begin, end - begin);
+    else
+      part = part.index_select(static_cast<int64_t>(d), at::arange(begin, end).clamp_(0, n - 1));
+  }
+  return part.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).contiguous();
+}
+
 }  // namespace
 
 at::Tensor sample_spline(const at::Tensor& image,
@@ -138,67 +226,51 @@ at::Tensor sample_spline(const at::Tensor& image,
                          const std::vector<int64_t>& size,
                          int64_t order,
                          const std::string& padding_mode,
-                         bool align_corners) {
-  const auto dims = static_cast<std::size_t>(image.dim() - 1);
-  const int64_t border = padding_mode == "border" && order > 1 ? kBorder : 0;
-  const at::Tensor wide =
-      pad(image.to(at::kDouble), PadWidths(dims, {border, border}), "edge", /*value=*/0);
-  const at::Tensor coefficients = spline_coefficients(wide, order, padding_mode != "zeros");
-  const at::Tensor rows =
-      (align_corners ? stretched(matrix, image.sizes().slice(1), size) : matrix).contiguous();
-  const auto* row = rows.const_data_ptr<double>();
-  // A plane is a volume of one plane, whose only tap is that plane.
-  std::array<Axis, 3> axes{{{1, 0}, {1, 0}, {1, 0}}};
-  std::array<int64_t, 3> shape{1, 1, 1};
-  for (std::size_t d = 0; d < dims; ++d) {
-    const std::size_t axis = 3 - dims + d;
-    axes[axis] = {wide.size(static_cast<int64_t>(d) + 1),
-                  coefficients.stride(static_cast<int64_t>(d) + 1)};
-    shape[axis] = size[d];
-  }
-  std::vector<int64_t> out_size = size;
-  out_size.insert(out_size.begin(), image.size(0));
-  at::Tensor result = at::empty(out_size, at::kFloat);
-  const int64_t voxels = shape[0] * shape[1] * shape[2];
-  const auto* from = coefficients.const_data_ptr<double>();
-  auto* to = result.mutable_data_ptr<float>();
-  const auto one_point = [&](int64_t voxel) {
-    const std::array<int64_t, 3> point{
-        voxel / (shape[1] * shape[2]), voxel / shape[2] % shape[1], voxel % shape[2]};
-    std::array<Taps, 3> taps;
-    bool is_outside = false;
-    for (std::size_t d = 0; d < 3; ++d) {
-      const std::size_t lead = 3 - dims;
-      if (d < lead) {
-        taps[d].offset[0] = 0;
-        taps[d].weight[0] = 1;
+                         bool align_corners,
+                         int64_t at_once) {
+  check_made_size(size);
+  const Padding padding = padding_mode == "border"  ? Padding::border
+                          : padding_mode == "zeros" ? Padding::zeros
+                                                    : Padding::reflection;
+  const at::Tensor from =
+      align_corners ? stretched(matrix, image.sizes().slice(1), size) : matrix.contiguous();
+  std::vector<int64_t> shape = size;
+  shape.insert(shape.begin(), image.size(0));
+  at::Tensor result = at::empty(shape, at::kFloat);
+  const int64_t border = padding == Padding::border && order > 1 ? kBorder : 0;
+  for (int64_t row = 0; row < size[0];) {
+    const int64_t count = rows_at_once(image, from, size, row, border, order, at_once);
+    std::vector<int64_t> part = size;
+    part[0] = count;
+    const at::Tensor here = from.clone();  // from a voxel of these rows
+    here.select(1, -1).add_(from.select(1, 0), static_cast<double>(row));
+    const std::vector<AxisRange> ranges = ranges_of(here, image, part, border, order);
+    for (std::size_t d = 0; d < ranges.size(); ++d)
+      here[static_cast<int64_t>(d)][-1] -= static_cast<double>(ranges[d].begin);
+    const std::vector<AxisPlaces> places = places_along_axes(here, part);
+    for (int64_t c = 0; c < image.size(0); ++c) {
+      const at::Tensor coefficients = part_of(image[c], ranges);
+      filter(coefficients, order, padding != Padding::zeros);
+      const at::Tensor box = coefficients.unsqueeze(0),
+                       made = result.narrow(0, c, 1).narrow(1, row, count);
+      const auto count_of_taps = static_cast<std::size_t>(order) + 1;
+      const auto taps = [&](std::size_t axis, double place) {
+        return taps_at(place, coefficients.size(static_cast<int64_t>(axis)), order, padding);
+      };
+      if (places.empty()) {
+        sum_at_matrix<double>(box, here, count_of_taps, taps, made);
         continue;
       }
-      double x = row[(d - lead) * (dims + 1) + dims] + static_cast<double>(border);
-      for (std::size_t j = lead; j < 3; ++j)
-        x += row[(d - lead) * (dims + 1) + j - lead] * static_cast<double>(point[j]);
-      taps[d] = taps_at(x, axes[d], order, padding_mode);
-      is_outside = is_outside || taps[d].is_outside;
-    }
-    const std::size_t count = static_cast<std::size_t>(order) + 1, planes = dims == 3 ? count : 1;
-    for (int64_t c = 0; c < image.size(0); ++c) {
-      const double* channel = from + c * coefficients.stride(0);
-      double sum = 0;
-      for (std::size_t z = 0; z < planes && !is_outside; ++z) {
-        for (std::size_t y = 0; y < count; ++y) {
-          double line = 0;
-          const double* start = channel + taps[0].offset[z] + taps[1].offset[y];
-          for (std::size_t x = 0; x < count; ++x)
-            line += taps[2].weight[x] * start[taps[2].offset[x]];
-          sum += taps[0].weight[z] * taps[1].weight[y] * line;
-        }
+      std::vector<AxisTaps> axes;
+      for (const AxisPlaces& own : places) {
+        AxisTaps& axis = axes.emplace_back(AxisTaps{own.axis, {}});
+        for (const double place : own.from)
+          axis.taps.push_back(taps(static_cast<std::size_t>(own.axis), place));
       }
-      to[c * voxels + voxel] = static_cast<float>(sum);
+      sum_along_axes<double, double>(box, axes, count_of_taps, made);
     }
-  };
-  at::parallel_for(0, voxels, 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t voxel = begin; voxel < end; ++voxel) one_point(voxel);
-  });
+    row += count;
+  }
   return result;
 }
 

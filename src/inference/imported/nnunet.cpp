@@ -121,7 +121,7 @@ Node steps_of(const Node& plans,
               const Node& configuration,
               const std::string& reader,
               const std::optional<TotalSegmentatorModel>& totalsegmentator,
-              Node spacing) {
+              const Node& spacing) {
   Node load = config::parse_value("{_target_: LoadImaged, keys: [raw, seg]}", {});
   load.set("spatial_dims", Node::make_integer(reader == "NaturalImage2DIO" ? 2 : 3));
   std::vector<Node> steps{std::move(load)};
@@ -138,13 +138,28 @@ Node steps_of(const Node& plans,
     if (const Node* found = plans.find_direct(key))
       process.set("foreground_intensity_properties_per_channel", *found);
   }
-  process.set("spacing", std::move(spacing));
+  process.set("spacing", spacing);
   if (totalsegmentator && totalsegmentator->spacing_mm[0] > 0) {
     const auto& [x, y, z] = totalsegmentator->spacing_mm;
     process.set("change_spacing", Node::make_list(std::vector<double>{z, y, x}));
   }
   steps.push_back(std::move(process));
   return Node::make_list(std::move(steps));
+}
+
+/// How many times as coarse as the finest axis one is along which scores are brought back to the
+/// file by the nearest voxel; 0: none.
+double separate_z_of(const Node& configuration) {
+  constexpr double kThreshold = 3;  // nnU-Net's ANISO_THRESHOLD
+  const auto name = configuration.get<std::string>("resampling_fn_probabilities", "");
+  const Node* how = configuration.find_direct("resampling_fn_probabilities_kwargs");
+  if (name != "resample_data_or_seg_to_shape" || how == nullptr ||
+      how->get<int64_t>("order_z", 0) > 0)
+    return 0;
+  const Node* forced = how->find_direct("force_separate_z");
+  if (forced == nullptr || forced->is_null())
+    return how->get<double>("separate_z_anisotropy_threshold", kThreshold);
+  return forced->as<bool>() ? 1 : 0;
 }
 
 }  // namespace
@@ -222,8 +237,7 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   }
 
   Node transforms = Node::make_map(), data = Node::make_map(), task = Node::make_map();
-  transforms.set("valid",
-                 steps_of(plans, configuration, reader, totalsegmentator, std::move(spacing)));
+  transforms.set("valid", steps_of(plans, configuration, reader, totalsegmentator, spacing));
   data.set("transforms", std::move(transforms));
   task.set("x_key", Node::make_string("raw"));
   task.set("y_key", Node::make_string("seg"));
@@ -233,6 +247,10 @@ NnunetModelFile read_nnunet(const std::string& checkpoint) {
   task.set("model", std::move(model));
   task.set("inference_args", std::move(args));
   task.set("original_grid", Node::make_boolean(true));
+  if (totalsegmentator && totalsegmentator->spacing_mm[0] > 0)
+    task.set("grid_mode", Node::make_string("nearest"));
+  task.set("separate_z", Node::make_real(separate_z_of(configuration)));
+  if (!is_planar) task.set("learned_spacing", spacing);
   file.config = Node::make_map();
   file.config.set("task", std::move(task));
   file.config.set("data", std::move(data));

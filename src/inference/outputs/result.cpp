@@ -29,6 +29,12 @@ bool take_objects(const ImageResult::Outputs& outputs, bool not_by_rows = false)
   });
 }
 
+/// Runs `work` of a stage: a step's errors tell its name.
+void named(const auto& stage, const auto& work) {
+  if (stage.step == nullptr) return work();
+  apply_named(*stage.step, work);
+}
+
 }  // namespace
 
 PostprocessSteps result_steps(const Predictor& predictor, const config::Node& more) {
@@ -48,8 +54,7 @@ ImageResult::ImageResult(const Predictor& predictor,
     : predictor_(predictor),
       options_(options),
       input_(std::move(input)),
-      outputs_(std::move(outputs)),
-      is_moved_(moves_to_file()) {
+      outputs_(std::move(outputs)) {
   begin_steps();
   is_whole_ = needs_whole();
 }
@@ -68,51 +73,56 @@ std::size_t ImageResult::scored_at() const {
       steps.begin());
 }
 
+/// Adds the way to the voxels of the file. `are_scores`: of which labels are made there.
+void ImageResult::add_move(bool are_scores) {
+  const WindowedModel& windowed = predictor_.windowed();
+  ToFileGrid grid = windowed.to_file(*input_);
+  grid.are_labels = result_.is_labels && !are_scores;
+  if (are_scores) grid.finish = windowed.finish;
+  grid.folder = options_.folder;
+  stages_.push_back({grid.rows()});
+  result_.geometry = grid.file;
+  is_moved_ = true;
+}
+
 /// Finds the steps that work while rows come: the first ones.
 void ImageResult::begin_steps() {
   const WindowedModel& windowed = predictor_.windowed();
-  const bool are_labels = windowed.steps.empty() && windowed.decoder->is_labels(windowed.form);
-  result_.is_labels = are_labels;
+  result_.is_labels = windowed.steps.empty() && windowed.decoder->is_labels(windowed.form);
   result_.geometry = input_->sample.geometry();
   result_.plane_axis = windowed.plane_axis(input_->shape.size() - 1).value_or(-1);
+  moves_scores_ = windowed.finish_of(*input_).kind != windowed.finish.kind;
   std::vector<int64_t> shape = input_->shape;
-  shape[0] = windowed.finish.channels(predictor_.model().out_channels);
-  const std::size_t most = options_.keeps_scored ? scored_at() : options_.steps.size();
-  while (by_rows_.size() < most) {
-    const Postprocess& step = *options_.steps[by_rows_.size()];
-    std::unique_ptr<ops::RowStep> made;
-    apply_named(step, [&] { made = step.by_rows(result_, shape, options_.folder); });
-    if (!made) break;
-    takes_labels_ = takes_labels_ || (by_rows_.empty() && are_labels);
-    by_rows_.push_back(std::move(made));
+  if (moves_scores_) {
+    add_move(true);
+    shape = input_->loaded_shape;
   }
+  shape[0] = windowed.finish.channels(predictor_.model().out_channels);
+  const bool stops = options_.keeps_scored && !moves_scores_;
+  const std::size_t most = stops ? scored_at() : options_.steps.size();
+  for (; by_rows_ < most; ++by_rows_) {
+    const Postprocess& step = *options_.steps[by_rows_];
+    Stage stage{nullptr, &step, result_.is_labels};
+    apply_named(step, [&] { stage.rows = step.by_rows(result_, shape, options_.folder); });
+    if (!stage.rows) break;
+    stages_.push_back(std::move(stage));
+  }
+  if (input_->moves_back && !moves_scores_ && !stops && by_rows_ == options_.steps.size())
+    add_move(false);
 }
 
 /// Labels of an image that fits into memory are kept whole, for the smallest type that holds them.
 bool ImageResult::needs_whole() const {
-  const bool needs_steps = by_rows_.size() < options_.steps.size();
-  const bool are_small = !by_rows_.empty() && result_.is_labels && !input_->is_by_rows();
-  return options_.keeps_scored || needs_steps || are_small || options_.original_grid ||
+  const bool needs_steps = by_rows_ < options_.steps.size();
+  const bool are_small = by_rows_ > 0 && result_.is_labels && !input_->is_by_rows();
+  return options_.keeps_scored || needs_steps || are_small ||
          take_objects(outputs_, /*not_by_rows=*/result_.is_objects);
-}
-
-bool ImageResult::moves_to_file() const {
-  if (!options_.original_grid) return false;
-  const io::Geometry own = input_->sample.geometry(), &loaded = input_->loaded_geometry;
-  return !own.has_affine() || own.affine != loaded.affine ||
-         at::IntArrayRef(input_->shape).slice(1) != at::IntArrayRef(input_->loaded_shape).slice(1);
-}
-
-void ImageResult::move_to_file(Result& result) const {
-  to_grid(result,
-          {input_->loaded_shape.begin() + 1, input_->loaded_shape.end()},
-          input_->loaded_geometry);
 }
 
 /// Describes the result. `shape`: (C,[D,]H,W).
 void ImageResult::describe(at::IntArrayRef shape, io::Dtype dtype) {
   io::ImageInfo image;
-  image.geometry = is_whole_ ? result_.geometry : input_->sample.geometry();
+  image.geometry = result_.geometry;
   image.shape = {
       input_->shape[0], shape.size() == 4 ? shape[1] : 1, shape[shape.size() - 2], shape.back()};
   info_ = predictor_.describe(image);
@@ -126,7 +136,7 @@ void ImageResult::describe(at::IntArrayRef shape, io::Dtype dtype) {
 void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
   if (!has_info_) {
     std::vector<int64_t> shape = rows.sizes().vec();
-    if (!is_whole_) shape[1] = input_->shape[1];
+    if (!is_whole_) shape[1] = (is_moved_ ? input_->loaded_shape : input_->shape)[1];
     describe(shape, dtype);
     has_info_ = true;
   }
@@ -163,19 +173,25 @@ void ImageResult::run() {
 void ImageResult::take(const at::Tensor& rows) {
   taken_ += rows.size(1);
   expect_size(std::max(taken_, input_->shape[1]), rows.size(-1));
-  pass(0, takes_labels_ ? rows.to(at::kInt) : rows);
+  if (moves_scores_ && options_.keeps_scored) {
+    const ops::Finish& finish = predictor_.windowed().finish;
+    scored_rows_.push_back(ops::finish(rows.unsqueeze(0), {}, finish)[0]);
+  }
+  pass(0, rows);
 }
 
-/// Gives rows to a step, and what it makes of them to the next one; after the last, keeps them or
+/// Gives rows to a stage, and what it makes of them to the next one; after the last, keeps them or
 /// gives them to the outputs.
-void ImageResult::pass(std::size_t step, const at::Tensor& rows) {
-  if (step < by_rows_.size()) {
+void ImageResult::pass(std::size_t stage, const at::Tensor& rows) {
+  if (stage < stages_.size()) {
+    const Stage& own = stages_[stage];
+    const at::Tensor given = own.takes_labels ? rows.to(at::kInt) : rows;
     at::Tensor made;
-    apply_named(*options_.steps[step], [&] { made = by_rows_[step]->add(rows); });
-    if (made.defined() && made.numel() > 0) pass(step + 1, made);
+    named(own, [&] { made = own.rows->add(given); });
+    if (made.defined() && made.numel() > 0) pass(stage + 1, made);
   } else if (is_whole_) {
     rows_.push_back(rows);
-  } else if (step > 0 && result_.is_labels) {
+  } else if (by_rows_ > 0 && result_.is_labels) {
     const bool are_few = !result_.is_objects && predictor_.model().out_channels <= UINT8_MAX;
     put(rows, are_few ? io::Dtype::u8 : io::Dtype::u32);
   } else {
@@ -185,12 +201,12 @@ void ImageResult::pass(std::size_t step, const at::Tensor& rows) {
 
 void ImageResult::finish() {
   expect_size(taken_, input_->shape.back());
-  for (std::size_t step = 0; step < by_rows_.size(); ++step) {
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
     for (bool is_more = true; is_more;) {
       at::Tensor rows;
-      apply_named(*options_.steps[step], [&] { rows = by_rows_[step]->rest(); });
+      named(stages_[stage], [&] { rows = stages_[stage].rows->rest(); });
       is_more = rows.defined();
-      if (is_more && rows.numel() > 0) pass(step + 1, rows);
+      if (is_more && rows.numel() > 0) pass(stage + 1, rows);
     }
   }
   if (is_whole_) finish_whole();
@@ -211,10 +227,10 @@ void ImageResult::apply_steps() {
     for (std::size_t i = from; i < to; ++i)
       apply_named(*options_.steps[i], [&] { options_.steps[i]->apply(result_); });
   };
-  const std::size_t scored = options_.keeps_scored ? scored_at() : by_rows_.size();
-  apply(by_rows_.size(), scored);
-  if (options_.keeps_scored)
-    scored_ = (has_labels() ? labels(result_.values) : result_.values).clone();
+  const bool keeps = options_.keeps_scored && !moves_scores_;
+  const std::size_t scored = keeps ? scored_at() : by_rows_;
+  apply(by_rows_, scored);
+  if (keeps) scored_ = (has_labels() ? labels(result_.values) : result_.values).clone();
   apply(scored, options_.steps.size());
 }
 
@@ -227,22 +243,23 @@ void ImageResult::finish_whole() {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);
     apply_steps();
     dtype = result_.is_labels ? label_dtype(result_.values) : io::Dtype::f32;
-  } else if (options_.keeps_scored) {
+  } else if (options_.keeps_scored && !moves_scores_) {
     scored_ = has_labels() ? labels(result_.values) : result_.values;
   }
-  if (is_moved_) move_to_file(result_);
+  if (!scored_rows_.empty()) scored_ = at::cat(std::exchange(scored_rows_, {}), 1);
+  if (input_->moves_back && !is_moved_) {
+    add_move(false);
+    result_.values = all_of(*stages_.back().rows, result_.values);
+  }
   put(result_.values, dtype);
   if (take_objects(outputs_)) give_objects();
 }
 
 const ModelInput& ImageResult::image() const {
-  if (!is_moved_) return *input_;
+  if (!input_->moves_back) return *input_;
   if (!image_) {
-    Result shown;
-    shown.values = input_->shown(0, input_->shape[1]).to(at::kFloat);
-    shown.geometry = input_->sample.geometry();
-    move_to_file(shown);
-    image_ = ModelInput(shown.values);
+    const auto rows = predictor_.windowed().to_file(*input_).rows();
+    image_ = ModelInput(all_of(*rows, input_->shown(0, input_->shape[1]).to(at::kFloat)));
   }
   return *image_;
 }

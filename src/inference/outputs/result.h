@@ -18,11 +18,8 @@ namespace cytra::inference {
 
 /// The options of a result, besides the decoder's.
 struct ResultOptions {
-  PostprocessSteps steps;  // as returned by result_steps()
-  double threshold = 0.5;  // of a mask's probability
-  /// Whether the result is in the voxels of the file, not in those of the transforms; the
-  /// predictor needs tracks_places.
-  bool original_grid = false;
+  PostprocessSteps steps;     // as returned by result_steps()
+  double threshold = 0.5;     // of a mask's probability
   bool keeps_scored = false;  // scored() will be called
   std::string folder = "";    // as ops::KeptRows
 };
@@ -86,12 +83,11 @@ class ImageResult {
   std::size_t scored_at() const;
   void begin_steps();
   bool needs_whole() const;
-  bool moves_to_file() const;
-  void move_to_file(Result& result) const;
+  void add_move(bool are_scores);
   void describe(at::IntArrayRef shape, io::Dtype dtype);
   void expect_size(int64_t rows, int64_t columns) const;
   void put(const at::Tensor& rows, io::Dtype dtype);
-  void pass(std::size_t step, const at::Tensor& rows);
+  void pass(std::size_t stage, const at::Tensor& rows);
   void apply_steps();
   void finish_whole();
   void give_objects();
@@ -101,12 +97,20 @@ class ImageResult {
   const std::shared_ptr<const ModelInput> input_;
   Outputs outputs_;
   Result result_;  // without values: of rows, after those steps
-  std::vector<std::unique_ptr<ops::RowStep>> by_rows_;  // the first of the steps
-  bool takes_labels_ = false;                           // the first of these
-  const bool is_moved_;                                 // original_grid, and its voxels differ
+  /// A step on rows; without `step`, the way to the voxels of the file.
+  struct Stage {
+    std::unique_ptr<ops::RowStep> rows;
+    const Postprocess* step = nullptr;
+    bool takes_labels = false;
+  };
+  std::vector<Stage> stages_;
+  std::size_t by_rows_ = 0;    // the first of the steps are stages
+  bool moves_scores_ = false;  // to the voxels of the file, before all steps
+  bool is_moved_ = false;      // by one of the stages
   bool is_whole_ = false;
-  std::vector<at::Tensor> rows_;  // of one that is kept whole
-  int64_t taken_ = 0;             // rows
+  std::vector<at::Tensor> rows_;         // of one that is kept whole
+  std::vector<at::Tensor> scored_rows_;  // where scores are moved
+  int64_t taken_ = 0;                    // rows
   at::Tensor scored_;
   io::ImageInfo info_;
   bool has_info_ = false, has_components_ = false;

@@ -354,6 +354,9 @@ ModelInput InputTransforms::apply(data::Sample sample,
     input.shape = input.image_.sizes().vec();
   }
   input.sample = std::move(sample);
+  input.moves_back = tracks_ && (input.sample.geometry().affine != input.loaded_geometry.affine ||
+                                 at::IntArrayRef(input.shape).slice(1) !=
+                                     at::IntArrayRef(input.loaded_shape).slice(1));
   return input;
 }
 

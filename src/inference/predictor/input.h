@@ -19,6 +19,7 @@ class ModelInput {
   std::vector<int64_t> shape;         // C,[D,]H,W
   io::Geometry loaded_geometry;       // of the file, before the transforms
   std::vector<int64_t> loaded_shape;  // of the file, before the transforms
+  bool moves_back = false;  // its result is wanted in the voxels of the file, which are others
   /// Rows of the outer axis (Z of a stack, Y of a plane): (C,count,...) float32. An image that is
   /// read by rows is read ahead in a thread, fastest in order, by one caller at a time. Throws:
   /// DataError.
@@ -50,8 +51,8 @@ class InputTransforms {
                    const std::string& image,
                    const std::vector<double>& spacing_um = {},
                    int64_t by_rows_from = INT64_MAX) const;
-  /// Gives images without an affine one of their spacing (unknown: 1 mm) from now on, so that the
-  /// transforms track where voxels move.
+  /// Has results in the voxels of the file from now on: images without an affine get one of their
+  /// spacing (unknown: 1 mm), so that the transforms track where voxels move.
   void track_places() { tracks_ = true; }
   /// The channels of the image that the model takes, from now on.
   void expect_channels(int64_t channels);

@@ -24,7 +24,7 @@ struct PredictorOptions {
   double threshold = 0.5;      // of a mask's probability
   double temperature = 1;      // that logits are divided by; 0: LoadedModel::temperature
   bool with_target = false;    // the transforms are applied to the target, too
-  bool tracks_places = false;  // InputTransforms::track_places()
+  bool original_grid = false;  // results are in the voxels of the file, not of the transforms
   std::optional<ForegroundRule> foreground;  // windows without any are not predicted
   /// Bytes for predicting an image, besides the model and the image: as many windows at once as
   /// fit, unless inference_args.sw_batch_size says how many. None: what is free.

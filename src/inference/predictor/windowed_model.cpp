@@ -197,11 +197,12 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
                  options.with_target ? "" : y_key),
       members_(members_of(models, engine_of(options), device, options.temperature)),
       budget_(options.budget),
-      foreground_(checked_foreground(options.foreground, *decoder)) {
+      foreground_(checked_foreground(options.foreground, *decoder)),
+      moves_scores_(model.config.get<std::string>("task.grid_mode", "linear") == "linear") {
   expect_engine(options.engine, device);
   if (options.temperature != 1) expect_logits(*decoder);
   expect_no_turns(options.tta, *decoder);
-  if (options.tracks_places) transforms.track_places();
+  if (options.original_grid) transforms.track_places();
   transforms.expect_channels(model.in_channels);
   model.place(device, device::uses_tensor_cores(options.engine.precision, device));
   const int64_t samples = options.tta.dropout_samples;
@@ -278,7 +279,8 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
       parts_(other.parts_),
       planner_(other.planner_),
       budget_(other.budget_),
-      foreground_(other.foreground_) {
+      foreground_(other.foreground_),
+      moves_scores_(other.moves_scores_) {
   if ((this->form == "variance") != (other.form == "variance")) {
     throw ConfigError("predict.save={}: the model was prepared for {}, expected {}",
                       this->form,

@@ -10,6 +10,7 @@
 #include "inference/models/trained_model.h"
 #include "inference/postprocess/postprocess.h"
 #include "inference/predictor/input.h"
+#include "inference/predictor/original_grid.h"
 #include "inference/predictor/predictor_options.h"
 #include "inference/windows/slabs.h"
 #include "inference/windows/window_plan.h"
@@ -63,6 +64,11 @@ class WindowedModel {
            const SlidingWindowOptions& windows,
            const std::function<void(std::size_t image, const Tensor& values)>& sink,
            const WindowProgress& progress = {}) const;
+  /// What is made of the image's sums: `finish`, or, where its scores are to be brought to the
+  /// voxels of the file before that, logits.
+  ops::Finish finish_of(const ModelInput& input) const;
+  /// How results of an image come to the voxels of the file.
+  ToFileGrid to_file(const ModelInput& input) const;
   /// The engine's name, as Predictor::engine().
   std::string engine() const;
   /// The dimensions of images of so many planes: 3 for stacks, which a 2D model takes plane by
@@ -105,6 +111,7 @@ class WindowedModel {
   WindowPlanner planner_;
   std::optional<int64_t> budget_;  // bytes for an image
   std::optional<ForegroundRule> foreground_;
+  bool moves_scores_;  // to the voxels of the file, before they are finished
   mutable AdaptiveBatch adaptive_;
 };
 

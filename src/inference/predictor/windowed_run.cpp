@@ -29,6 +29,24 @@ const at::Tensor& WindowedModel::prepared_for(std::size_t part, const ModelInput
                   input.sample.id);
 }
 
+ops::Finish WindowedModel::finish_of(const ModelInput& input) const {
+  using Kind = ops::Finish::Kind;
+  const bool are_labels = finish.kind == Kind::argmax || finish.kind == Kind::threshold;
+  const bool are_moved = input.moves_back && moves_scores_ && parts_.size() == 1 && steps.empty();
+  return are_moved && are_labels ? ops::Finish() : finish;
+}
+
+ToFileGrid WindowedModel::to_file(const ModelInput& input) const {
+  ToFileGrid grid;
+  grid.given = input.sample.geometry();
+  grid.file = input.loaded_geometry;
+  grid.from.assign(input.shape.begin() + 1, input.shape.end());
+  grid.to.assign(input.loaded_shape.begin() + 1, input.loaded_shape.end());
+  grid.coarse_from = model.config.get<double>("task.separate_z", 0);
+  grid.learned_spacing = model.config.get<std::vector<double>>("task.learned_spacing", {});
+  return grid;
+}
+
 void WindowedModel::run_part(std::size_t part,
                              const ModelInput& input,
                              const SlidingWindowOptions& windows,
@@ -46,7 +64,8 @@ void WindowedModel::run_part(std::size_t part,
     source = foreground->mark(source);
     forward_part = foreground->only(forward_part, background_of(parts_[part]));
   }
-  const int64_t bad = predict_slabs(source, forward_part, windows, finish, sink, progress, range);
+  const int64_t bad =
+      predict_slabs(source, forward_part, windows, finish_of(input), sink, progress, range);
   if (foreground) foreground->tell(input.sample.id);
   if (bad == 0) return;
   throw DataError(
@@ -115,7 +134,7 @@ void WindowedModel::run(const std::vector<const ModelInput*>& inputs,
   const std::vector<bool> fine = are_finite(logits);
   const std::vector<at::Tensor> each = logits.split(1);
   for (std::size_t i = 0; i < fine.size(); ++i)
-    sink(i, fine[i] ? ops::finish(each[i], {}, finish)[0] : at::Tensor());
+    sink(i, fine[i] ? ops::finish(each[i], {}, finish_of(*inputs[i]))[0] : at::Tensor());
 }
 
 }  // namespace cytra::inference

@@ -60,12 +60,35 @@ class Slabs final : public WindowIo {
   at::Tensor sums(int64_t /*n*/, std::size_t output) override { return sums_[output]; }
 
   void close_row(const std::vector<SummedOutput>& outputs, int64_t /*n*/, int64_t i) override {
+    const auto [begin, end] = outputs[0].grid.final_rows(i);
+    if (outputs.size() > 1) return close_rows(outputs, i, begin, end);
+    const int64_t bytes = sums_[0][0][0].numel() * finish_.channels(outputs[0].classes) *
+                          static_cast<int64_t>(c10::elementSize(finish_.type));
+    const int64_t some = std::max<int64_t>(1, kFinishedBytes / bytes);
+    for (int64_t row = begin; row < end; row += some)
+      close_rows(outputs, i, row, std::min(row + some, end));
+  }
+  /// Waits for all copies. Returns how many sums were NaN or infinite.
+  int64_t finish() {
+    download_.finish();
+    return bad_;
+  }
+
+ private:
+  static constexpr int64_t kFinishedBytes = int64_t{64} << 20;  // at once
+
+  /// Finishes rows `first` to `last` of output 0, and all that are final of others.
+  void close_rows(const std::vector<SummedOutput>& outputs,
+                  int64_t i,
+                  int64_t first,
+                  int64_t last) {
     const std::size_t dims = layout_.size.size();
     const bool is_here = outputs[0].device.is_cpu();
     const at::Tensor new_bad = at::zeros({1}, sums_[0].options().dtype(at::kLong));
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       const ops::WindowGrid& grid = outputs[o].grid;
-      const auto [begin, end] = grid.final_rows(i);
+      auto [begin, end] = grid.final_rows(i);
+      if (o == 0) begin = first, end = last;
       Sizes shape = sizes_of(grid, dims);
       shape[0] = end - begin;
       shape.insert(shape.begin(), finish_.channels(outputs[o].classes));
@@ -76,16 +99,15 @@ class Slabs final : public WindowIo {
       // Rows that are not wanted lack some of their windows, so their values are undefined.
       const int64_t low = std::clamp(range_.begin, begin, end);
       const int64_t high = std::clamp(range_.end, low, end);
-      const auto finish = [&, first = begin](int64_t from, int64_t to, const at::Tensor& count) {
+      const auto finish = [&, base = begin](int64_t from, int64_t to, const at::Tensor& count) {
         if (from >= to) return;
-        const at::Tensor out = as_zyx(values.narrow(1, from - first, to - from), dims);
+        const at::Tensor out = as_zyx(values.narrow(1, from - base, to - from), dims);
         ops::finish_rows(sums_[o], grid, from, to, finish_, out, count);
       };
       finish(begin, low, {});
       finish(low, high, new_bad);
       finish(high, end, {});
     }
-    const auto [first, last] = outputs[0].grid.final_rows(i);
     const int64_t begin = std::max(first, range_.begin), end = std::min(last, range_.end);
     std::vector<at::Tensor> wanted;
     if (begin < end) {
@@ -96,13 +118,6 @@ class Slabs final : public WindowIo {
     bad_ += *new_bad.const_data_ptr<int64_t>();
     if (bad_ == 0 && !wanted.empty()) sink_(begin, wanted);
   }
-  /// Waits for all copies. Returns how many sums were NaN or infinite.
-  int64_t finish() {
-    download_.finish();
-    return bad_;
-  }
-
- private:
   int64_t end_of(int64_t i) const {
     const int64_t start = layout_.starts[0][static_cast<std::size_t>(i)] - layout_.before[0];
     return std::min(layout_.size[0], start + layout_.roi[0]);

@@ -71,7 +71,6 @@ ImageWork::ImageWork(inference::Predictor predictor,
       inference_args_(inference_args),
       result_{inference::result_steps(predictor_, options.postprocess),
               options.threshold,
-              inference::keeps_file_grid(predictor_.model(), options.original_grid),
               data.scores()},
       outputs_(options.outputs()) {
   const config::Node& task = model().config.at("task");
@@ -249,8 +248,9 @@ void ImageWork::compute_rows(const PredictJobPointer& pointer,
 void ImageWork::take(PredictJob& of, const at::Tensor& rows, bool is_kept) {
   Job& job = Job::of(of);
   if (job.journal && !is_kept) {
-    job.journal->append(data::to_image(rows, inference::dtype_of(windowed().finish), {}),
-                        rows.size(1));
+    job.journal->append(
+        data::to_image(rows, inference::dtype_of(windowed().finish_of(*job.input)), {}),
+        rows.size(1));
   }
   if (!shares_rows() || !job.journal) job.result->take(rows);
 }

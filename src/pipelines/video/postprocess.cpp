@@ -15,12 +15,13 @@ class LabelsOfFrame final : public inference::ResultOutput {
   void take(const inference::ImageResult& result, const at::Tensor& rows) override {
     if (!result.has_labels())
       throw std::logic_error("video frames are predicted in the form that predict calls mask");
-    labels_ = result.labels(rows).to(at::kInt);
+    rows_.push_back(result.labels(rows).to(at::kInt));
   }
-  void finish(inference::ResultFiles& /*files*/) override {}
+  void finish(inference::ResultFiles& /*files*/) override { labels_ = at::cat(rows_, 1); }
 
  private:
   at::Tensor& labels_;
+  std::vector<at::Tensor> rows_;
 };
 
 }  // namespace

@@ -15,7 +15,9 @@
 #include "config/registry.h"
 #include "data/sample/image_tensor.h"
 #include "data/sample/sample.h"
+#include "inference/decoders/decoder.h"
 #include "inference/models/trained_model.h"
+#include "inference/predictor/original_grid.h"
 #include "inference/predictor/predictor.h"
 #include "io/reader.h"
 #include "nn/weights.h"
@@ -129,6 +131,32 @@ TEST(NnunetModels, PredictAsNnunetDoes) {
     EXPECT_LT(off.max().item<double>(), 0.03);
     EXPECT_LT(off.mean().item<double>(), 2e-4);
     EXPECT_GT(made.argmax(0).eq(expected.argmax(0)).to(at::kDouble).mean().item<double>(), 0.995);
+  }
+}
+
+TEST(NnunetModels, ScoresComeBackToTheFileAsThere) {
+  Rng rng(0);
+  for (const std::string name : {"same", "finer", "slices"}) {
+    SCOPED_TRACE(name);
+    const bool are_slices = name == "slices";
+    const Node config =
+        read_nnunet((are_slices ? slices_folder() : volumes_folder()) + "/fold_0/any").config;
+    data::Sample sample = sample_of(are_slices ? "same" : name, are_slices ? 1 : 2, 3);
+    ToFileGrid grid;
+    grid.file = sample.geometry();
+    grid.to = sample.at("raw").sizes().slice(1).vec();
+    make<data::Transform>(config.at("data.transforms.valid").list.at(1))->apply(sample, rng);
+    const at::Tensor logits = nnunets(name + ".logits", true), raw = sample.at("raw");
+    grid.given = sample.geometry();
+    grid.from = raw.sizes().slice(1).vec();
+    grid.finish = decoder_of(config.at("task"))->finish("mask", 0.5);
+    grid.coarse_from = config.get<double>("task.separate_z");
+    grid.learned_spacing = config.get<std::vector<double>>("task.learned_spacing", {});
+    const at::Tensor labels = all_of(*grid.rows(), logits)[0],
+                     expected = nnunets(name + ".labels", false);
+    ASSERT_EQ(labels.sizes(), expected.sizes());
+    EXPECT_GT(expected.mean().item<double>(), 0.05);
+    EXPECT_EQ(labels.ne(expected).sum().item<int64_t>(), 0);
   }
 }
 

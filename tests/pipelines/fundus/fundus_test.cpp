@@ -121,13 +121,14 @@ TEST(FundusPipeline, OriginalGridUndoesTheTransform) {
   make_transform(
       "{_target_: FundusNormalized, keys: [raw, seg], mode: [bilinear, nearest], size: 512}")
       ->apply(sample, rng);
-  inference::Result result;
-  result.values = sample.tensors["seg"];
-  result.is_labels = true;
-  result.geometry = sample.geometries["seg"];
-  inference::to_grid(result, {truth.size(1), truth.size(2)}, original);
-  ASSERT_EQ(result.values.sizes(), truth.sizes());
-  const at::Tensor a = result.values.eq(1), b = truth.eq(1);
+  inference::ToFileGrid grid{sample.geometries["seg"],
+                             original,
+                             sample.tensors["seg"].sizes().slice(1).vec(),
+                             truth.sizes().slice(1).vec()};
+  grid.are_labels = true;
+  const at::Tensor made = inference::all_of(*grid.rows(), sample.tensors["seg"]);
+  ASSERT_EQ(made.sizes(), truth.sizes());
+  const at::Tensor a = made.eq(1), b = truth.eq(1);
   const double both = a.logical_and(b).sum().item<double>();
   const double dice = 2 * both / (a.sum().item<double>() + b.sum().item<double>());
   EXPECT_GT(dice, 0.97);

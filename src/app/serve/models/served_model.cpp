@@ -201,8 +201,7 @@ ServedModel::ServedModel(std::string name,
   options.form = form_;
   options.threshold = threshold_;
   options.temperature = config.predict.temperature_number();
-  original_grid_ = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
-  options.tracks_places = original_grid_;
+  options.original_grid = inference::keeps_file_grid(subject.first(), config.predict.original_grid);
   for (inference::HeadPredictor& by : inference::predictors_of(subject, own, {}, options)) {
     if (!by.head.empty()) heads_.push_back(by.head);
     predictors_[by.head] = std::make_shared<const inference::Predictor>(std::move(by.predictor));
@@ -255,8 +254,7 @@ std::shared_ptr<const PreparedModel> ServedModel::prepared(const AskedResult& as
   const bool is_usual = form == form_ && threshold == threshold_;
   try {
     inference::Predictor own = is_usual ? usual : usual.with(form, threshold);
-    inference::ResultOptions options{
-        inference::result_steps(own, postprocess_), threshold, original_grid_, false};
+    inference::ResultOptions options{inference::result_steps(own, postprocess_), threshold};
     auto made = std::make_shared<const PreparedModel>(
         PreparedModel{std::move(own), std::move(options), key});
     if (prepared_.size() >= kPreparedModels) prepared_.erase(prepared_.begin());

@@ -77,7 +77,6 @@ class ServedModel {
   const std::string name_, form_;
   const double threshold_;
   const config::Node postprocess_;
-  bool original_grid_ = false;
   std::vector<std::string> heads_;
   std::map<std::string, std::shared_ptr<const inference::Predictor>> predictors_;  // by head
   std::atomic<int64_t> open_{0}, begun_{0};                                        // requests
