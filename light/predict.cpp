@@ -94,11 +94,12 @@ struct Work {
 
 /// Returns the files of the result. `uncertainties` gets a form's mean, where it is one.
 inference::ResultFiles predict_image(const Work& work,
-                                     const data::Sample& sample,
+                                     data::Sample sample,
                                      const std::string& stem,
                                      std::vector<pipelines::ImageUncertainty>& uncertainties) {
   const c10::InferenceMode inference_mode;
   const inference::WindowedModel& model = work.predictor.windowed();
+  sample.folder = std::filesystem::path(stem).parent_path().string();
   const auto input = std::make_shared<const inference::ModelInput>(model.transforms.apply(
       sample, model.x_key, work.config.data.spacing_um, inference::by_rows_from()));
   model.check(*input);
@@ -207,8 +208,7 @@ int predict_light(cli::Run run, const LightPredictConfig& config) {
     const inference::ResultOptions result{
         inference::result_steps(by.predictor, config.predict.postprocess),
         config.predict.threshold,
-        /*keeps_scored=*/false,
-        own};
+        /*keeps_scored=*/false};
     const auto class_names = task.get<std::vector<std::string>>("class_names", {});
     Work work{config, by.predictor, result, {}};
     if (!class_names.empty()) {

@@ -112,6 +112,11 @@ class PerSample final : public Transform {
   using Options = T;
   explicit PerSample(const T& options) : options_(options) {}
   bool is_random() const override { return !std::is_invocable_v<const T&, Sample&>; }
+  bool is_bounded() const override {
+    return requires {
+      T::kIsBounded;
+    };
+  }
   int64_t num_samples() const override {
     if constexpr (requires { options_.num_samples; }) return options_.num_samples;
     return Transform::num_samples();

@@ -227,10 +227,11 @@ at::Tensor sample_affine(const at::Tensor& image,
                          const std::string& mode,
                          const std::string& padding_mode,
                          c10::ScalarType dtype,
-                         bool align_corners) {
+                         bool align_corners,
+                         const std::string& folder) {
   check_made_size(size);
   if (mode.size() == 1)
-    return sample_spline(image, matrix, size, mode[0] - '0', padding_mode, align_corners);
+    return sample_spline(image, matrix, size, mode[0] - '0', padding_mode, align_corners, folder);
   const int64_t dims = image.dim() - 1;
   at::Tensor from = matrix;
   for (int64_t d = 0; align_corners && d < dims; ++d) {
@@ -245,9 +246,9 @@ at::Tensor sample_affine(const at::Tensor& image,
   const at::Tensor values = image.to(at::kFloat);
   std::vector<AxisPlaces> places = places_along_axes(from, size);
   if (places.empty())
-    return sample_at_matrix(values, from, size, between, padding_mode, align_corners);
+    return sample_at_matrix(values, from, size, between, padding_mode, align_corners, folder);
   for (AxisPlaces& axis : places) axis.between = between;
-  return sample_along_axes(values, places, padding_mode, align_corners, dtype);
+  return sample_along_axes(values, places, padding_mode, align_corners, dtype, folder);
 }
 
 }  // namespace cytra::data::spatial

@@ -77,13 +77,14 @@ at::Tensor sample_grid(const at::Tensor& image,
 at::Tensor about_centers(const at::Tensor& matrix, at::IntArrayRef from, at::IntArrayRef to);
 /// Samples an image as monai.networks.layers.AffineTransform(normalized=False,
 /// reverse_indexing=True): the voxel p of the result, homogeneous, is taken from matrix @ p.
-/// matrix: float64.
+/// matrix: float64. folder: as ops::room_for(), for the result.
 at::Tensor sample_affine(const at::Tensor& image,
                          const at::Tensor& matrix,
                          const std::vector<int64_t>& size,
                          const std::string& mode,
                          const std::string& padding_mode,
                          c10::ScalarType dtype,
-                         bool align_corners);
+                         bool align_corners,
+                         const std::string& folder = "");
 
 }  // namespace cytra::data::spatial

@@ -55,6 +55,7 @@ struct Sample {
   int64_t channels = 0;
   std::optional<double> fill_nan;  // in place of values that are NaN or infinite; none: an error
   std::string id;                  // names the sample in messages: the first path
+  std::string folder = {};         // as ops::room_for(): what is large lies there
   /// Other data about the sample: cells of a manifest that are no images.
   std::map<std::string, std::string> columns = {};
   double weight = 1;  // how often it is drawn by a weighted sampler; >= 0
@@ -112,6 +113,9 @@ struct Transform {
   /// Whether it is random. Random transforms are applied at each draw; those before the first
   /// random one are applied once per image.
   virtual bool is_random() const { return false; }
+  /// Whether it takes little memory besides an image and its result, which lies in a file where it
+  /// is large (Sample::folder).
+  virtual bool is_bounded() const { return false; }
   /// Whether it reads images from files; images in memory do not need it.
   virtual bool loads() const { return false; }
   /// Whether it makes the channels that a model takes of those that an image has.

@@ -8,6 +8,7 @@
 
 #include "data/sample/resample.h"
 #include "data/sample/taps.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -77,7 +78,8 @@ at::Tensor sample_along_axes(const at::Tensor& image,
                              const std::vector<AxisPlaces>& places,
                              const std::string& padding_mode,
                              bool align_corners,
-                             c10::ScalarType dtype) {
+                             c10::ScalarType dtype,
+                             const std::string& folder) {
   const Beyond beyond = beyond_of(padding_mode, align_corners);
   std::vector<AxisTaps> axes;
   std::vector<int64_t> shape{image.size(0)};
@@ -87,7 +89,7 @@ at::Tensor sample_along_axes(const at::Tensor& image,
       axis.taps.push_back(beside(place, image.size(own.axis + 1), own.between, beyond));
     shape.push_back(std::ssize(own.from));
   }
-  at::Tensor result = at::empty(shape, at::kFloat);
+  at::Tensor result = ops::room_for(shape, at::kFloat, folder);
   if (result.numel() == 0) return result;
   dtype == at::kDouble ? sum_along_axes<float, double>(image, axes, kBeside, result)
                        : sum_along_axes<float, float>(image, axes, kBeside, result);
@@ -99,11 +101,12 @@ at::Tensor sample_at_matrix(const at::Tensor& image,
                             const std::vector<int64_t>& size,
                             Between between,
                             const std::string& padding_mode,
-                            bool align_corners) {
+                            bool align_corners,
+                            const std::string& folder) {
   const Beyond beyond = beyond_of(padding_mode, align_corners);
   std::vector<int64_t> shape = size;
   shape.insert(shape.begin(), image.size(0));
-  at::Tensor result = at::empty(shape, at::kFloat);
+  at::Tensor result = ops::room_for(shape, at::kFloat, folder);
   const auto taps_at = [&](std::size_t axis, double place) {
     return beside(place, image.size(static_cast<int64_t>(axis) + 1), between, beyond);
   };

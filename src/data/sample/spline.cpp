@@ -13,6 +13,7 @@
 #include "data/sample/resample.h"
 #include "data/sample/sample_voxels.h"
 #include "data/sample/taps.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -227,6 +228,7 @@ at::Tensor sample_spline(const at::Tensor& image,
                          int64_t order,
                          const std::string& padding_mode,
                          bool align_corners,
+                         const std::string& folder,
                          int64_t at_once) {
   check_made_size(size);
   const Padding padding = padding_mode == "border"  ? Padding::border
@@ -236,7 +238,7 @@ at::Tensor sample_spline(const at::Tensor& image,
       align_corners ? stretched(matrix, image.sizes().slice(1), size) : matrix.contiguous();
   std::vector<int64_t> shape = size;
   shape.insert(shape.begin(), image.size(0));
-  at::Tensor result = at::empty(shape, at::kFloat);
+  at::Tensor result = ops::room_for(shape, at::kFloat, folder);
   const int64_t border = padding == Padding::border && order > 1 ? kBorder : 0;
   for (int64_t row = 0; row < size[0];) {
     const int64_t count = rows_at_once(image, from, size, row, border, order, at_once);

@@ -41,7 +41,7 @@ void sum_along_axes(const at::Tensor& image,
   std::array<const std::vector<Taps>*, 3> taps{};
   std::array<int64_t, 3> strides{};
   const std::size_t lead = 3 - axes.size();
-  std::vector<Taps> one(1);  // of the first axis of a plane
+  std::vector<Taps> one(1);  // a plane has no first axis
   one[0].weight[0] = 1;
   taps[0] = &one;
   for (std::size_t d = 0; d < axes.size(); ++d) {
@@ -64,7 +64,7 @@ void sum_along_axes(const at::Tensor& image,
   const int64_t length = last + 1 - first, stride = strides[2];
   const int64_t grain = std::max<int64_t>(1, kSampledAlone / (width + 4 * length));
   at::parallel_for(0, image.size(0) * depth * height, grain, [&](int64_t begin, int64_t end) {
-    std::vector<T> blended(static_cast<std::size_t>(length));  // of all lines of the image
+    std::vector<T> blended(static_cast<std::size_t>(length));  // all lines of the image
     for (int64_t row = begin; row < end; ++row) {
       const Taps& z = (*taps[0])[static_cast<std::size_t>(row / height % depth)];
       const Taps& y = (*taps[1])[static_cast<std::size_t>(row % height)];
@@ -106,7 +106,7 @@ void sum_at_matrix(const at::Tensor& image,
                    const at::Tensor& result) {
   const at::Tensor stack = as_stack(image), made = as_stack(result);
   const auto dims = static_cast<std::size_t>(matrix.size(0) - 1), lead = 3 - dims;
-  std::array<std::array<double, 4>, 3> rows{};  // of (z,y,x,1)
+  std::array<std::array<double, 4>, 3> rows{};  // for (z,y,x,1)
   for (std::size_t d = 0; d < dims; ++d)
     for (std::size_t j = 0; j <= dims; ++j)
       rows[lead + d][lead + j] =

@@ -89,7 +89,7 @@ Turn quarter_turns(const char* place, const std::vector<int64_t>& plane, int64_t
   return turn;
 }
 
-at::Tensor turned(const at::Tensor& image, const Turn& turn) {
+at::Tensor turned(const at::Tensor& image, const Turn& turn, const std::string& folder) {
   if (turn.is_identity()) return image;
   std::vector<int64_t> sizes{image.size(0)}, strides{image.stride(0)};
   int64_t first = 0;  // the voxel that comes to lie at 0
@@ -99,7 +99,7 @@ at::Tensor turned(const at::Tensor& image, const Turn& turn) {
     strides.push_back(turn.mirrored[d] ? -image.stride(source) : image.stride(source));
     if (turn.mirrored[d]) first += (image.size(source) - 1) * image.stride(source);
   }
-  at::Tensor result = at::empty(sizes, image.options());
+  at::Tensor result = ops::room_for(sizes, image.scalar_type(), folder);
   if (result.numel() == 0) return result;
   const auto move = [&](auto type) {
     using T = decltype(type);

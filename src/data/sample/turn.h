@@ -1,6 +1,7 @@
 #pragma once
 // Exact turns and mirrors: voxels are moved, and no value is computed.
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +21,8 @@ Turn mirror(const char* place, const std::vector<int64_t>& axes, int64_t dims);
 Turn quarter_turns(const char* place, const std::vector<int64_t>& plane, int64_t k, int64_t dims);
 
 /// Turns an image in one pass, also where it is a view of a crop. The result is contiguous, in the
-/// image's type; for the identity it is the image itself.
-at::Tensor turned(const at::Tensor& image, const Turn& turn);
+/// image's type; for the identity it is the image itself. folder: as ops::room_for().
+at::Tensor turned(const at::Tensor& image, const Turn& turn, const std::string& folder = "");
 /// The matrix for move_voxels(): the result's voxel p is the image's voxel matrix @ p. size: of
 /// the image.
 at::Tensor matrix_of(const Turn& turn, at::IntArrayRef size);

@@ -79,7 +79,7 @@ void ImageResult::add_move(bool are_scores) {
   ToFileGrid grid = windowed.to_file(*input_);
   grid.are_labels = result_.is_labels && !are_scores;
   if (are_scores) grid.finish = windowed.finish;
-  grid.folder = options_.folder;
+  grid.folder = input_->sample.folder;
   stages_.push_back({grid.rows()});
   result_.geometry = grid.file;
   is_moved_ = true;
@@ -103,7 +103,7 @@ void ImageResult::begin_steps() {
   for (; by_rows_ < most; ++by_rows_) {
     const Postprocess& step = *options_.steps[by_rows_];
     Stage stage{nullptr, &step, result_.is_labels};
-    apply_named(step, [&] { stage.rows = step.by_rows(result_, shape, options_.folder); });
+    apply_named(step, [&] { stage.rows = step.by_rows(result_, shape, input_->sample.folder); });
     if (!stage.rows) break;
     stages_.push_back(std::move(stage));
   }
@@ -258,8 +258,9 @@ void ImageResult::finish_whole() {
 const ModelInput& ImageResult::image() const {
   if (!input_->moves_back) return *input_;
   if (!image_) {
-    const auto rows = predictor_.windowed().to_file(*input_).rows();
-    image_ = ModelInput(all_of(*rows, input_->shown(0, input_->shape[1]).to(at::kFloat)));
+    ToFileGrid grid = predictor_.windowed().to_file(*input_);
+    grid.coarse_from = 0;
+    image_ = ModelInput(all_of(*grid.rows(), input_->shown(0, input_->shape[1]).to(at::kFloat)));
   }
   return *image_;
 }

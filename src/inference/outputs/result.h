@@ -21,7 +21,6 @@ struct ResultOptions {
   PostprocessSteps steps;     // as returned by result_steps()
   double threshold = 0.5;     // of a mask's probability
   bool keeps_scored = false;  // scored() will be called
-  std::string folder = "";    // as ops::KeptRows
 };
 
 /// All steps of a result in their order: the decoder's, the task's (`postprocess` of its
@@ -106,9 +105,9 @@ class ImageResult {
   std::vector<Stage> stages_;
   std::size_t by_rows_ = 0;    // the first of the steps are stages
   bool moves_scores_ = false;  // to the voxels of the file, before all steps
-  bool is_moved_ = false;      // by one of the stages
+  bool is_moved_ = false;      // one of the stages does it
   bool is_whole_ = false;
-  std::vector<at::Tensor> rows_;         // of one that is kept whole
+  std::vector<at::Tensor> rows_;         // where it is kept whole
   std::vector<at::Tensor> scored_rows_;  // where scores are moved
   int64_t taken_ = 0;                    // rows
   at::Tensor scored_;

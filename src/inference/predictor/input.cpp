@@ -13,6 +13,7 @@
 #include "data/loader/pipeline.h"
 #include "data/sample/image_tensor.h"
 #include "data/transforms/load_image.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::inference {
 namespace {
@@ -133,6 +134,7 @@ class ModelInput::Reader {
 
   int64_t count() const { return count_; }
   int64_t bytes() const { return loading_bytes(image_.reader->info()); }
+  bool has_changes() const { return !changes_.empty(); }
   /// `channels`: those that transforms make of it; 0: as there are.
   std::vector<int64_t> shape(int64_t channels = 0) const {
     std::vector<int64_t> shape{channels > 0 ? channels : image_.reader->info().shape[0]};
@@ -150,6 +152,21 @@ class ModelInput::Reader {
     part.region.begin[axis_] += first;
     part.region.size[axis_] = count;
     return data::read_tensor(part).to(at::kFloat);
+  }
+  /// All rows, with their changes or as loaded. `folder`: as ops::room_for().
+  at::Tensor whole(bool with_changes, const std::string& folder) const {
+    at::Tensor all;
+    for (int64_t first = 0; first < count_; first += step_) {
+      const int64_t count = std::min(step_, count_ - first);
+      const at::Tensor rows = with_changes ? changed(first, count) : loaded(first, count);
+      if (!all.defined()) {
+        std::vector<int64_t> shape = rows.sizes().vec();
+        shape[1] = count_;
+        all = ops::room_for(shape, at::kFloat, folder);
+      }
+      all.narrow(1, first, count).copy_(rows);
+    }
+    return all;
   }
   void scan(const data::Rows& look) const {
     for (int64_t first = 0; first < count_; first += step_)
@@ -271,6 +288,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
                                   const std::vector<double>& spacing_um,
                                   int64_t by_rows_from,
                                   bool scans) const {
+  constexpr std::size_t kLarge = std::size_t{64} << 20;  // bytes
   ModelInput input;
   sample.image = image;
   sample.channels = channels_;
@@ -300,9 +318,11 @@ ModelInput InputTransforms::apply(data::Sample sample,
         input.reader_->add(std::move(change), transform);
         continue;
       }
-      expect_memory(sample.id, *transform, input.reader_->bytes());
-      sample.tensors[image] = input.reader_->rows(0, input.reader_->count());
-      input.shown_ = input.reader_->loaded(0, input.reader_->count());
+      if (!transform->is_bounded() || sample.folder.empty())
+        expect_memory(sample.id, *transform, input.reader_->bytes());
+      input.shown_ = input.reader_->whole(false, sample.folder);
+      sample.tensors[image] =
+          input.reader_->has_changes() ? input.reader_->whole(true, sample.folder) : input.shown_;
       input.reader_.reset();
     }
     const bool is_loaded = sample.has(image);
@@ -353,6 +373,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
     input.image_ = sample.at(image);
     input.shape = input.image_.sizes().vec();
   }
+  if (!input.reader_ && input.image_.nbytes() > kLarge) release_unused_memory();
   input.sample = std::move(sample);
   input.moves_back = tracks_ && (input.sample.geometry().affine != input.loaded_geometry.affine ||
                                  at::IntArrayRef(input.shape).slice(1) !=

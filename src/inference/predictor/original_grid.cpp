@@ -165,7 +165,7 @@ class AlongAxes final : public ops::RowStep {
   }
 
   const ToFileGrid grid_;
-  std::vector<AxisPlaces> places_;  // of the file's axes; along the rows ascending
+  std::vector<AxisPlaces> places_;  // for the file's axes; along the rows ascending
   std::size_t outer_ = 0;           // the file's axis that the rows follow
   bool is_reversed_ = false;
   at::Tensor kept_;

@@ -17,10 +17,10 @@ namespace cytra::inference {
 /// Memory: rows of two of the model's voxels; where the outer axes differ the result, too, above
 /// 512 MB in a file (KeptRows).
 struct ToFileGrid {
-  io::Geometry given, file;       // of the model's voxels and of the file's
+  io::Geometry given, file;       // the model's voxels and the file's
   std::vector<int64_t> from, to;  // their sizes ([D,]H,W)
   bool are_labels = false;
-  std::optional<ops::Finish> finish = {};  // of what was interpolated: then scores make labels
+  std::optional<ops::Finish> finish = {};  // makes labels of interpolated scores
   /// nnU-Net's separate_z_anisotropy_threshold: of a volume the nearest voxel is taken along an
   /// axis that is more times coarser than the finest one, by the spacing that the model learned
   /// (`from`'s axes), else by the file's; 0: there is none.

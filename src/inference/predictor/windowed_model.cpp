@@ -197,8 +197,7 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
                  options.with_target ? "" : y_key),
       members_(members_of(models, engine_of(options), device, options.temperature)),
       budget_(options.budget),
-      foreground_(checked_foreground(options.foreground, *decoder)),
-      moves_scores_(model.config.get<std::string>("task.grid_mode", "linear") == "linear") {
+      foreground_(checked_foreground(options.foreground, *decoder)) {
   expect_engine(options.engine, device);
   if (options.temperature != 1) expect_logits(*decoder);
   expect_no_turns(options.tta, *decoder);
@@ -279,8 +278,7 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
       parts_(other.parts_),
       planner_(other.planner_),
       budget_(other.budget_),
-      foreground_(other.foreground_),
-      moves_scores_(other.moves_scores_) {
+      foreground_(other.foreground_) {
   if ((this->form == "variance") != (other.form == "variance")) {
     throw ConfigError("predict.save={}: the model was prepared for {}, expected {}",
                       this->form,
@@ -315,19 +313,21 @@ void WindowedModel::check(const ModelInput& input) const {
 }
 
 SlidingWindowOptions WindowedModel::windows(const std::string& id,
-                                            const std::vector<int64_t>& size) const {
-  return windows_of(parts_.front(), id, size);
+                                            const std::vector<int64_t>& size,
+                                            const std::string& folder) const {
+  return windows_of(parts_.front(), id, size, folder);
 }
 
 SlidingWindowOptions WindowedModel::windows_of(const Part& part,
                                                const std::string& id,
-                                               const std::vector<int64_t>& size) const {
+                                               const std::vector<int64_t>& size,
+                                               const std::string& folder) const {
   FreeMemory free = free_memory_on(device);
   if (budget_ && *budget_ < free.bytes) free = {*budget_, "predict.max_memory_mb", true};
   WindowPlanner planner = planner_;
   planner.options = part.windows;
   planner.options.spatial_dim = plane_axis(size.size());
-  SlidingWindowOptions windows = planner.plan(id, size, 0, free);
+  SlidingWindowOptions windows = planner.plan(id, size, 0, free, device.is_cpu() ? folder : "");
   if (!windows.sw_device) windows.sw_device = device.str();
   if (!windows.device) windows.device = device.str();
   if (model.network != nullptr) windows.channels_last = model.network->channels_last;
@@ -335,7 +335,8 @@ SlidingWindowOptions WindowedModel::windows_of(const Part& part,
 }
 
 SlidingWindowOptions WindowedModel::windows(const ModelInput& input) const {
-  return windows(input.sample.id, {input.shape.begin() + 1, input.shape.end()});
+  return windows(
+      input.sample.id, {input.shape.begin() + 1, input.shape.end()}, input.sample.folder);
 }
 
 WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,

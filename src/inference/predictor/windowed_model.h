@@ -10,7 +10,6 @@
 #include "inference/models/trained_model.h"
 #include "inference/postprocess/postprocess.h"
 #include "inference/predictor/input.h"
-#include "inference/predictor/original_grid.h"
 #include "inference/predictor/predictor_options.h"
 #include "inference/windows/slabs.h"
 #include "inference/windows/window_plan.h"
@@ -20,6 +19,7 @@
 namespace cytra::inference {
 
 class EnsembleMember;
+struct ToFileGrid;  // inference/predictor/original_grid.h
 
 /// Thread: const use by several at once.
 class WindowedModel {
@@ -35,7 +35,10 @@ class WindowedModel {
   void check(const ModelInput& input) const;
   /// Chooses windows for an image of this name and size ([D,]H,W), on the device. Throws:
   /// MemoryError.
-  SlidingWindowOptions windows(const std::string& id, const std::vector<int64_t>& size) const;
+  /// `folder`: as of WindowPlanner::plan().
+  SlidingWindowOptions windows(const std::string& id,
+                               const std::vector<int64_t>& size,
+                               const std::string& folder = "") const;
   SlidingWindowOptions windows(const ModelInput& input) const;
   /// The windows and memory for predicting an image of `size` ([D,]H,W). `text`: "4096x4096
   /// voxels: 81 windows of 512x512, 4 at once, 1.2 GB".
@@ -96,7 +99,8 @@ class WindowedModel {
   };
   SlidingWindowOptions windows_of(const Part& part,
                                   const std::string& id,
-                                  const std::vector<int64_t>& size) const;
+                                  const std::vector<int64_t>& size,
+                                  const std::string& folder) const;
   std::vector<double> background_of(const Part& part) const;
   const Tensor& prepared_for(std::size_t part, const ModelInput& input) const;
   void run_part(std::size_t part,
@@ -111,7 +115,6 @@ class WindowedModel {
   WindowPlanner planner_;
   std::optional<int64_t> budget_;  // bytes for an image
   std::optional<ForegroundRule> foreground_;
-  bool moves_scores_;  // to the voxels of the file, before they are finished
   mutable AdaptiveBatch adaptive_;
 };
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "device/memory.h"
 #include "inference/predictor/foreground.h"
+#include "inference/predictor/original_grid.h"
 #include "inference/predictor/windowed_model.h"
 #include "inference/windows/device_rows.h"
 
@@ -32,8 +33,9 @@ const at::Tensor& WindowedModel::prepared_for(std::size_t part, const ModelInput
 ops::Finish WindowedModel::finish_of(const ModelInput& input) const {
   using Kind = ops::Finish::Kind;
   const bool are_labels = finish.kind == Kind::argmax || finish.kind == Kind::threshold;
-  const bool are_moved = input.moves_back && moves_scores_ && parts_.size() == 1 && steps.empty();
-  return are_moved && are_labels ? ops::Finish() : finish;
+  const bool are_moved = input.moves_back && are_labels && parts_.size() == 1 && steps.empty() &&
+                         model.config.get<std::string>("task.grid_mode", "linear") == "linear";
+  return are_moved ? ops::Finish() : finish;
 }
 
 ToFileGrid WindowedModel::to_file(const ModelInput& input) const {
@@ -86,7 +88,7 @@ void WindowedModel::run(const ModelInput& input,
     run_part(
         p,
         input,
-        p == 0 ? windows : windows_of(parts_[p], input.sample.id, size),
+        p == 0 ? windows : windows_of(parts_[p], input.sample.id, size, input.sample.folder),
         [&](int64_t, const std::vector<at::Tensor>& values) { rows.push_back(values[0].clone()); },
         [&](int64_t done, int64_t total) {
           const auto parts = std::ssize(parts_);

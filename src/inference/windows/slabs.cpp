@@ -11,6 +11,7 @@
 #include "config/checked.h"
 #include "inference/windows/device_rows.h"
 #include "inference/windows/window_run.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::inference {
 namespace {
@@ -26,11 +27,13 @@ class Slabs final : public WindowIo {
         const RowSink& sink,
         RowRange range,
         int64_t first_row,
+        const std::string& folder,
         c10::Device device)
       : layout_(layout),
         finish_(finish),
         sink_(sink),
         range_(range),
+        folder_(folder),
         ring_(source,
               std::min(layout.size[0], layout.roi[0]),
               std::max<int64_t>(
@@ -49,11 +52,13 @@ class Slabs final : public WindowIo {
   void open(const std::vector<SummedOutput>& outputs) override {
     for (const SummedOutput& output : outputs) {
       const ops::WindowAxis& rows = output.grid.axes[0];
-      sums_.push_back(make_room({output.classes,
-                                 std::min(rows.size, rows.roi),
-                                 output.grid.axes[1].size,
-                                 output.grid.axes[2].size},
-                                output.device));
+      const Sizes shape{output.classes,
+                        std::min(rows.size, rows.roi),
+                        output.grid.axes[1].size,
+                        output.grid.axes[2].size};
+      sums_.push_back(folder_.empty() || !output.device.is_cpu()
+                          ? make_room(shape, output.device)
+                          : ops::room_for(shape, at::kFloat, folder_, 0));
     }
     values_.resize(outputs.size());
   }
@@ -127,6 +132,7 @@ class Slabs final : public WindowIo {
   const ops::Finish& finish_;
   const RowSink& sink_;
   const RowRange range_;
+  const std::string folder_;  // for sums
   RowRing ring_;
   RowDownload download_;
   std::vector<at::Tensor> sums_, values_;
@@ -161,7 +167,8 @@ int64_t predict_slabs(const RowSource& source,
   const auto end = std::find_if_not(begin, starts.end(), reaches);
   const c10::Device device = device_or(options.sw_device, c10::kCPU);
   WindowRun run(layout, options, 1, source.shape[0], device);
-  Slabs io(source, layout, finish, sink, range, run.first_row(begin - starts.begin()), device);
+  const int64_t first = run.first_row(begin - starts.begin());
+  Slabs io(source, layout, finish, sink, range, first, options.sums_folder, device);
   run.run_rows(model, io, progress, begin - starts.begin(), end - starts.begin());
   return io.finish();
 }

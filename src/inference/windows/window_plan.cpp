@@ -108,7 +108,7 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
     most = std::max(most, end - begin);
   }
   // The first rows are in memory twice: as they were read, and in their place.
-  memory.by_slabs = slab * (input + sums) +
+  memory.by_slabs = slab * (input + (options.sums_folder.empty() ? sums : 0)) +
                     std::max(slab * input, batch + row * static_cast<double>(most) * finished);
   return memory;
 }
@@ -147,7 +147,8 @@ double WindowPlanner::bytes_of(const std::vector<int64_t>& size,
 SlidingWindowOptions WindowPlanner::plan(const std::string& id,
                                          const std::vector<int64_t>& size,
                                          int64_t held_bytes,
-                                         const FreeMemory& free) const {
+                                         const FreeMemory& free,
+                                         const std::string& folder) const {
   SlidingWindowOptions base = options;
   std::vector<int64_t> sides = size;  // those that the model sees
   if (base.spatial_dim && size.size() == 3) sides.erase(sides.begin() + *base.spatial_dim);
@@ -198,6 +199,19 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
           fewer.sw_batch_size);
     }
     return fewer;
+  }
+  if (by_slabs != nullptr && !folder.empty()) {
+    const double before = bytes(fewer, margin);
+    fewer.sums_folder = folder;
+    if (bytes(fewer, margin) <= static_cast<double>(free.bytes)) {
+      log::info(
+          "{}: the sums of windows would take {} of the {} that are left ({}); they are in a file",
+          id,
+          format_bytes(before - bytes(fewer, margin)),
+          format_bytes(static_cast<double>(free.bytes)),
+          free.limit);
+      return fewer;
+    }
   }
   throw MemoryError(
       "{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "

@@ -28,7 +28,7 @@ struct WindowMemory {
   int64_t windows = 0;
   int64_t rows = 0;      // of the outer axis, that predict_slabs() holds
   double in_memory = 0;  // bytes at the peak, by sliding_window() and finish(), with the image
-  double by_slabs = 0;   // by predict_slabs()
+  double by_slabs = 0;   // by predict_slabs(), with its sums, where these are in memory
 };
 /// The memory for an image of `size` ([D,]H,W) with `channels` float32 values per voxel. Throws:
 /// ConfigError.
@@ -64,11 +64,13 @@ struct WindowPlanner {
   int64_t channels = 1;
 
   /// Chooses the options for an image of `size` ([D,]H,W) named `id`, while `held_bytes` more are
-  /// in memory. Throws: MemoryError when the smallest windows need more than `free`.
+  /// in memory. Where sums do not fit, and `folder` is not "", they lie there. Throws: MemoryError
+  /// when the smallest windows need more than `free`.
   SlidingWindowOptions plan(const std::string& id,
                             const std::vector<int64_t>& size,
                             int64_t held_bytes,
-                            const FreeMemory& free) const;
+                            const FreeMemory& free,
+                            const std::string& folder = "") const;
   /// The peak memory in bytes of predicting an image of `size` by windows of `chosen`, which take
   /// `margin` times as much as measured.
   double bytes_of(const std::vector<int64_t>& size,

@@ -11,8 +11,14 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace cytra::ops {
+namespace {
+
+constexpr int64_t kSmall = int64_t{512} << 20;  // bytes
+
+}  // namespace
 
 at::Tensor RowsWithHalo::add(const at::Tensor& rows) {
   if (halo_ == 0) return apply_(rows);
@@ -53,16 +59,18 @@ at::Tensor KeptLabels::rest() {
   return rows.unsqueeze(0);
 }
 
-KeptRows::KeptRows(const std::vector<int64_t>& shape,
-                   at::ScalarType type,
-                   const std::string& folder,
-                   int64_t in_memory) {
+int64_t kept_in_memory() {
+  return std::max(kSmall, available_memory().bytes / 8);
+}
+
+at::Tensor room_for(const std::vector<int64_t>& shape,
+                    at::ScalarType type,
+                    const std::string& folder,
+                    std::optional<int64_t> in_memory) {
   auto bytes = static_cast<int64_t>(c10::elementSize(type));
   for (const int64_t size : shape) bytes *= size;
-  if (bytes <= in_memory || folder.empty()) {
-    rows = at::zeros(shape, type);
-    return;
-  }
+  const bool is_small = folder.empty() || bytes <= in_memory.value_or(kSmall);
+  if (is_small || (!in_memory && bytes <= kept_in_memory())) return at::empty(shape, type);
   std::string path = folder + "/.rows-XXXXXX";
   const int file = ::mkostemp(path.data(), O_CLOEXEC);
   int code = file < 0 ? errno : 0;
@@ -76,14 +84,22 @@ KeptRows::KeptRows(const std::vector<int64_t>& shape,
     ::close(file);
   }
   if (code != 0) {
-    throw IoError("{}: no file of {} MB for the rows that labels are made of: {}",
+    throw IoError("{}: no file of {} MB for what does not fit into memory: {}",
                   folder,
                   size / 1'000'000,
                   std::strerror(code));
   }
-  rows = at::from_blob(
+  return at::from_blob(
       memory, shape, [size](void* own) { ::munmap(own, size); }, at::TensorOptions(type));
-  is_file_ = true;
+}
+
+KeptRows::KeptRows(const std::vector<int64_t>& shape,
+                   at::ScalarType type,
+                   const std::string& folder,
+                   int64_t in_memory)
+    : rows(room_for(shape, type, folder, in_memory)),
+      is_file_(std::cmp_greater(rows.nbytes(), in_memory) && !folder.empty()) {
+  if (!is_file_) rows.zero_();
 }
 
 void KeptRows::let_go() const {

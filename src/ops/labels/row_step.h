@@ -2,6 +2,7 @@
 // Operations on an image of any size, whose rows along the outer axis come in order.
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +38,19 @@ class RowsWithHalo final : public RowStep {
   int64_t first_ = 0, given_ = 0;  // rows of the image: the first kept one, the next of the result
 };
 
-/// Rows that are kept, zeros at first: in a file without a name in `folder` where they are more
-/// than `in_memory` bytes and `folder` is not "", else in memory.
+/// How many bytes of an image are kept in memory, not in a file: 512 MB, or an eighth of what is
+/// left where that is more.
+int64_t kept_in_memory();
+/// Room for values, which are not set: where they take more than `in_memory` bytes and `folder` is
+/// not "", in a file there without a name, else in memory. The system writes what it has no memory
+/// for to the file. Without `in_memory`: kept_in_memory(). Throws: IoError where the disk has no
+/// room.
+at::Tensor room_for(const std::vector<int64_t>& shape,
+                    at::ScalarType type,
+                    const std::string& folder,
+                    std::optional<int64_t> in_memory = {});
+
+/// Rows that are kept in such room, zeros at first.
 class KeptRows {
  public:
   KeptRows() = default;
@@ -46,7 +58,7 @@ class KeptRows {
   KeptRows(const std::vector<int64_t>& shape,
            at::ScalarType type,
            const std::string& folder,
-           int64_t in_memory = int64_t{512} << 20);
+           int64_t in_memory = kept_in_memory());
   /// Lets the system take the memory of rows that are in a file; they stay.
   void let_go() const;
 

@@ -115,7 +115,8 @@ PredictWork::Plan ImageWork::plan(const data::Sample& frame) {
   const c10::InferenceMode inference_mode;
   const std::vector<int64_t> shape = windowed().transforms.shape_of(frame, windowed().x_key);
   const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
-  const inference::SlidingWindowOptions windows = windowed().windows(frame.id, size);
+  const std::string folder = ".";  // what does not fit into memory has one when it is predicted
+  const inference::SlidingWindowOptions windows = windowed().windows(frame.id, size, folder);
   int64_t loading = 8;
   for (const int64_t side : shape) loading *= side;
   const auto plan = windowed().plan(size, windows, loading > inference::by_rows_from());
@@ -138,6 +139,7 @@ int64_t ImageWork::read(PredictJob& of) {
   Job& job = Job::of(of);
   const std::string key = windowed().x_key;
   const int64_t by_rows_from = scores_ ? INT64_MAX : shares_rows() ? -1 : inference::by_rows_from();
+  job.sample.folder = run().folder;
   auto input = std::make_shared<inference::ModelInput>(
       windowed().transforms.apply(job.sample, key, spacing_um_, by_rows_from));
   windowed().check(*input);
@@ -180,7 +182,6 @@ inference::SlidingWindowOptions ImageWork::begin_result(Job& job) {
   job.rows_stamp =
       fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
   if (!shares_rows() || run().processes.is_first()) {
-    result_.folder = run().folder;
     job.result =
         std::make_unique<inference::ImageResult>(predictor_, result_, job.input, outputs_of(job));
   }

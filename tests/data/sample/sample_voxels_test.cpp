@@ -82,7 +82,7 @@ TEST(SampleSpline, IsTheSameInParts) {
     at::Tensor matrix = some_matrix(3, i % 4 > 0);
     const std::vector<int64_t> size{130, 9, 8};
     const auto sampled = [&](int64_t at_once) {
-      return sample_spline(image, matrix, size, order, padding, false, at_once);
+      return sample_spline(image, matrix, size, order, padding, false, "", at_once);
     };
     const at::Tensor whole = sampled(INT64_MAX), parts = sampled(1);
     ASSERT_TRUE(parts.allclose(whole, 1e-6, 1e-6)) << i;

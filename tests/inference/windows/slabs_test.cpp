@@ -1,10 +1,13 @@
 #include "inference/windows/slabs.h"
 
+#include <filesystem>
+
 #include <ATen/ATen.h>
 
 #include "base/error.h"
 #include "ops/windows/sums.h"
 #include "tests/inference/window_model.h"
+#include "tests/support/tmp_dir.h"
 
 namespace cytra {
 namespace {
@@ -98,6 +101,27 @@ TEST(PredictSlabs, FinishesRows) {
   EXPECT_TRUE(
       run({ops::Finish::Kind::argmax, 0.5, at::kByte}).equal(image.argmax(0, true).to(at::kByte)));
   EXPECT_LT(test::max_difference(run({ops::Finish::Kind::softmax}), image.softmax(0)), 1e-6);
+}
+
+TEST(PredictSlabs, SumInAFileAsInMemory) {
+  const test::TmpDir dir;
+  at::manual_seed(0);
+  const at::Tensor image = at::randn({2, 60, 33});
+  inference::SlidingWindowOptions options;
+  options.roi_size = {16, 16};
+  const inference::Forward forward = [](const at::Tensor& windows) {
+    return std::vector<at::Tensor>{at::cat({windows, windows.square()}, 1)};
+  };
+  const auto predicted = [&](const std::string& folder) {
+    options.sums_folder = folder;
+    Rows rows(image);
+    Collected collected;
+    inference::predict_slabs(rows.source(), forward, options, {}, collected.sink());
+    return collected.output();
+  };
+  EXPECT_TRUE(predicted(dir.path()).equal(predicted("")));
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+  EXPECT_THROW(predicted(dir.path() + "/absent"), IoError);
 }
 
 TEST(PredictSlabs, ReadNoMoreThanTheyNeed) {

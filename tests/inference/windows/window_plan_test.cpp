@@ -95,6 +95,26 @@ TEST(WindowPlanner, TakesWhatMemoryAllows) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
 }
 
+TEST(WindowPlanner, KeepsSumsInAFileWhereTheyDoNotFit) {
+  ops::Finish mask;
+  mask.kind = ops::Finish::Kind::argmax;
+  mask.type = at::kByte;
+  inference::WindowPlanner slabs = planner();
+  slabs.by_slabs = &mask;
+  slabs.cost.out_channels = 50;
+  const Sizes size{1000, 1000};
+  const auto within = [&](int64_t bytes, const std::string& folder) {
+    return slabs.plan("a.tif", size, 0, {bytes, "the machine"}, folder);
+  };
+  // 64 rows of sums: 12.8 MB; a window of 64 x 64: 4 MB; rows of the image: 0.5 MB.
+  EXPECT_EQ(within(20'000'000, "somewhere").sums_folder, "");
+  const auto in_file = within(6'000'000, "somewhere");
+  EXPECT_EQ(in_file.sums_folder, "somewhere");
+  EXPECT_EQ(in_file.sw_batch_size, 1);
+  EXPECT_THROW(within(6'000'000, ""), MemoryError);
+  EXPECT_THROW(within(3'000'000, "somewhere"), MemoryError);
+}
+
 TEST(WindowPlanner, LeavesRoomForLibrariesWhereALimitEndsTheProgram) {
   const Sizes size{1000, 1000};
   const auto within = [&](int64_t bytes, bool is_hard) {

@@ -160,6 +160,7 @@ std::shared_ptr<const inference::ModelInput> FileWork::read(const PreparedModel&
   const std::string key = pipelines::source_key(model.predictor);
   data::Sample sample;
   sample.id = name_;
+  sample.folder = folder_->path();
   data::Source& source = sample.sources[key];
   source.path = path_;
   source.selection.scene = file_.scene;
@@ -194,10 +195,6 @@ HttpResponse FileWork::respond(const inference::ImageResult& result) {
   const std::string& path = result.files().front().second;
   const std::string ending = path.substr((folder_->path() + kResultName).size());
   return attachment(read_file(path, SIZE_MAX), io::stem_of(name_) + ending);
-}
-
-std::string FileWork::folder() const {
-  return folder_->path();
 }
 
 HttpError FileWork::told(int status, std::string text) const {

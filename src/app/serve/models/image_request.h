@@ -47,7 +47,6 @@ class FileWork : public ImageWork {
   std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) override;
   inference::ImageResult::Outputs outputs(const PreparedModel& model) override;
   HttpResponse respond(const inference::ImageResult& result) override;
-  std::string folder() const override;
   HttpError told(int status, std::string text) const override;
 
  private:

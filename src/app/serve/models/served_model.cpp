@@ -112,10 +112,8 @@ class ServedModel::Job final : public pipelines::BatchRequest,
   void read() {
     input = work_->read(*prepared);
     prepared->predictor.windowed().check(*input);
-    options = prepared->options;
-    options.folder = work_->folder();
     result = std::make_unique<inference::ImageResult>(
-        prepared->predictor, options, input, work_->outputs(*prepared));
+        prepared->predictor, prepared->options, input, work_->outputs(*prepared));
     bytes = input->is_by_rows() ? 0 : static_cast<int64_t>(sizeof(float));
     for (const int64_t side : input->shape) bytes *= side;
     bucket = fmt::format("{} {}", prepared->key, fmt::join(input->shape, "x"));
@@ -165,7 +163,6 @@ class ServedModel::Job final : public pipelines::BatchRequest,
 
   const std::shared_ptr<const PreparedModel> prepared;
   std::shared_ptr<const inference::ModelInput> input;
-  inference::ResultOptions options;
   std::unique_ptr<inference::ImageResult> result;
   std::atomic<bool> is_abandoned{false}, has_failed{false};
 

@@ -38,8 +38,6 @@ class ImageWork {
   virtual std::shared_ptr<const inference::ModelInput> read(const PreparedModel& model) = 0;
   virtual inference::ImageResult::Outputs outputs(const PreparedModel& model) = 0;
   virtual HttpResponse respond(const inference::ImageResult& result) = 0;
-  /// ResultOptions::folder.
-  virtual std::string folder() const { return ""; }
   /// An error as the client may see it.
   virtual HttpError told(int status, std::string what) const { return {status, what}; }
 };

@@ -17,6 +17,7 @@
 #include "data/sample/spline.h"
 #include "data/sample/voxel_frame.h"
 #include "ops/labels/operations.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::data::spatial {
 namespace {
@@ -47,11 +48,14 @@ struct Neighbours {
 /// TotalSegmentator's change_spacing(order=1, dtype=int32) to the last bit: linear, the centres of
 /// the outer voxels stay, cut to whole numbers. Shape: (C,Z,Y,X) -> (C,*size) float32. Source:
 /// TotalSegmentator 2.18, resampling.py, and scipy.ndimage.zoom.
-at::Tensor change_spacing(const at::Tensor& image, const std::vector<int64_t>& size) {
+at::Tensor change_spacing(const at::Tensor& image,
+                          const std::vector<int64_t>& size,
+                          const std::string& folder) {
   const at::Tensor from = image.to(at::kFloat).contiguous();
   const Neighbours along_z(from.size(1), size[0], from.stride(1)),
       along_y(from.size(2), size[1], from.stride(2)), along_x(from.size(3), size[2], 1);
-  const at::Tensor result = at::empty({from.size(0), size[0], size[1], size[2]});
+  const at::Tensor result =
+      ops::room_for({from.size(0), size[0], size[1], size[2]}, at::kFloat, folder);
   const auto* values = from.const_data_ptr<float>();
   auto* made = result.mutable_data_ptr<float>();
   at::parallel_for(0, from.size(0) * size[0] * size[1], 16, [&](int64_t begin, int64_t end) {
@@ -172,6 +176,7 @@ class NnunetPreprocessingd final : public Transform {
     }
   }
 
+  bool is_bounded() const override { return true; }
   void apply(Sample& sample, Rng&) const override {
     options_.for_each(sample, [&](const at::Tensor& given, std::size_t, auto& geometry) {
       if (static_cast<std::size_t>(given.size(0)) != ranges_.size()) {
@@ -180,7 +185,7 @@ class NnunetPreprocessingd final : public Transform {
                         ranges_.size());
       }
       std::vector<double> now = spacing_of(geometry, static_cast<std::size_t>(given.dim() - 1));
-      const at::Tensor image = changed(given, now);
+      const at::Tensor image = changed(given, now, sample.folder);
       const at::Tensor is_inside = image.ne(0).any(0);
       const auto dims = static_cast<std::size_t>(image.dim() - 1);
       std::vector<int64_t> start, size;
@@ -195,8 +200,9 @@ class NnunetPreprocessingd final : public Transform {
                            : places[-1].template item<int64_t>() + 1 - start.back());
       }
       const at::Tensor cropped = normalized(crop(image.to(at::kFloat), start, size),
-                                            crop(is_inside.unsqueeze(0), start, size));
-      const at::Tensor result = resampled(cropped, now);
+                                            crop(is_inside.unsqueeze(0), start, size),
+                                            sample.folder);
+      const at::Tensor result = resampled(cropped, now, sample.folder);
       std::vector<double> scale, shift;
       for (std::size_t d = 0; d < dims; ++d) {
         const auto axis = static_cast<int64_t>(d) + 1;
@@ -233,12 +239,14 @@ class NnunetPreprocessingd final : public Transform {
   }
 
   /// The image that TotalSegmentator gives nnU-Net, and its spacing there in place of `spacing`.
-  at::Tensor changed(const at::Tensor& image, std::vector<double>& spacing) const {
+  at::Tensor changed(const at::Tensor& image,
+                     std::vector<double>& spacing,
+                     const std::string& folder) const {
     if (options_.change_spacing.empty() || spacing == options_.change_spacing) return image;
     if (spacing.size() != 3) throw DataError("a plane, TotalSegmentator's models are for volumes");
     const std::vector<int64_t> size = size_for(image, spacing, options_.change_spacing);
     spacing = options_.change_spacing;
-    return spatial::change_spacing(image, size);
+    return spatial::change_spacing(image, size, folder);
   }
 
   static std::vector<int64_t> size_for(const at::Tensor& image,
@@ -264,8 +272,11 @@ class NnunetPreprocessingd final : public Transform {
     return size;
   }
 
-  at::Tensor normalized(at::Tensor image, const at::Tensor& is_inside) const {
-    image = image.clone(at::MemoryFormat::Contiguous);  // the given one stays as it is
+  at::Tensor normalized(const at::Tensor& given,
+                        const at::Tensor& is_inside,
+                        const std::string& folder) const {
+    at::Tensor image = ops::room_for(given.sizes().vec(), at::kFloat, folder);
+    image.copy_(given);
     at::Tensor mask;
     for (std::size_t c = 0; c < ranges_.size(); ++c) {
       const std::string& scheme = options_.normalization_schemes[c];
@@ -303,7 +314,9 @@ class NnunetPreprocessingd final : public Transform {
     return image;
   }
 
-  at::Tensor resampled(const at::Tensor& image, const std::vector<double>& now) const {
+  at::Tensor resampled(const at::Tensor& image,
+                       const std::vector<double>& now,
+                       const std::string& folder) const {
     if (options_.spacing.empty()) return image;
     const auto dims = static_cast<std::size_t>(image.dim() - 1);
     if (options_.spacing.size() != dims) {
@@ -319,13 +332,14 @@ class NnunetPreprocessingd final : public Transform {
     const Resampling& how = options_.resampling_fn_data_kwargs;
     const bool is_spline = options_.resampling_fn_data == "resample_data_or_seg_to_shape";
     if (!coarse)
-      return is_spline ? zoomed(image, size, how.order) : interpolated(image, size, how.mode);
+      return is_spline ? zoomed(image, size, how.order, folder)
+                       : interpolated(image, size, how.mode);
     // Planes first, then the coarse axis.
     const auto axis = static_cast<int64_t>(*coarse) + 1;
     std::vector<int64_t> plane = size;
     plane.erase(plane.begin() + static_cast<std::ptrdiff_t>(*coarse));
     const std::vector<at::Tensor> planes = mapped(image.unbind(axis), [&](const at::Tensor& one) {
-      return is_spline ? zoomed(one, plane, how.order) : interpolated(one, plane, how.mode);
+      return is_spline ? zoomed(one, plane, how.order, "") : interpolated(one, plane, how.mode);
     });
     const at::Tensor stack = at::stack(planes, axis);
     if (stack.size(axis) == size[*coarse]) return stack;
@@ -366,14 +380,15 @@ class NnunetPreprocessingd final : public Transform {
   /// within the channel's values.
   static at::Tensor zoomed(const at::Tensor& image,
                            const std::vector<int64_t>& size,
-                           int64_t order) {
+                           int64_t order,
+                           const std::string& folder) {
     if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
-    const at::Tensor result =
-        sample_spline(image, zoom_matrix(image, size), size, order, "border", false);
+    at::Tensor result =
+        sample_spline(image, zoom_matrix(image, size), size, order, "border", false, folder);
     std::vector<int64_t> shape(static_cast<std::size_t>(image.dim()), 1);
     shape[0] = -1;
     const at::Tensor flat = image.flatten(1);
-    return result.clamp(flat.amin(1).view(shape), flat.amax(1).view(shape));
+    return result.clamp_(flat.amin(1).view(shape), flat.amax(1).view(shape));
   }
 
   static at::Tensor interpolated(const at::Tensor& image,

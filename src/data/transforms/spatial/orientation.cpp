@@ -13,6 +13,7 @@ namespace cytra::data::spatial {
 namespace {
 
 struct Orientationd : KeyOptions {
+  static constexpr bool kIsBounded = true;
   std::string axcodes;
   bool as_closest_canonical = false;
   void visit(auto& v) {
@@ -44,7 +45,7 @@ struct Orientationd : KeyOptions {
             "Orientationd needs to know where the axes go, which the file does not say");
       const Turn turn = turn_of(world_axes(geometry));
       move_voxels(geometry, matrix_of(turn, image.sizes().slice(1)));
-      return turned(image, turn);
+      return turned(image, turn, sample.folder);
     });
   }
 

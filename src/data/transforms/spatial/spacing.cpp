@@ -13,6 +13,7 @@ namespace cytra::data::spatial {
 namespace {
 
 struct Spacingd : SampleOptions {
+  static constexpr bool kIsBounded = true;
   Spacingd() : SampleOptions("border", /*splines=*/true) {}
   std::vector<double> pixdim;
   bool diagonal = false;
@@ -59,7 +60,8 @@ struct Spacingd : SampleOptions {
                            of_key(mode, key),
                            of_key(padding_mode, key),
                            at::kDouble,
-                           of_key(align_corners, key));
+                           of_key(align_corners, key),
+                           sample.folder);
     });
   }
 
