@@ -16,6 +16,12 @@ struct HasRows : std::false_type {};
 template <class T>
 struct HasRows<T, std::void_t<decltype(&T::by_rows)>> : std::true_type {};
 
+/// Transform::is_bounded().
+template <class T>
+constexpr bool kIsBounded = requires {
+  T::kIsBounded;
+};
+
 /// Whether it is a large image that is not float32 yet.
 bool is_changed_by_rows(const at::Tensor& image);
 /// Changes an image by rows. `begin` returns the change of rows, as Transform::by_rows(); where it

@@ -3,9 +3,8 @@
 // with its options and its operation:
 //   struct Twiced : KeyOptions { at::Tensor operator()(const at::Tensor& image) const; };
 // struct RandScaled : RandKeyOptions { auto draw(Rng& rng, const at::Tensor& first) const; };
-// where draw() returns the function that is applied to every image, with the drawn numbers inside.
-// A transform that can work by rows (Transform::by_rows) has `static constexpr bool kIsPointwise`,
-// where it changes each voxel by itself, or `RowChange by_rows(const Scan& scan) const`.
+// where draw() returns the function that every image gets. One that works by rows has `static
+// constexpr bool kIsPointwise` (each voxel by itself) or `RowChange by_rows(const Scan&) const`.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -104,7 +103,7 @@ class RandPerKey final : public Transform {
   T options_;
 };
 
-/// Changes a whole sample. A transform is a struct with its options, perhaps `num_samples`, and
+/// Changes a whole sample: a struct with its options, perhaps num_samples and kIsBounded, and
 /// `void operator()(Sample& sample) const`; a second argument, an Rng, makes it random.
 template <class T>
 class PerSample final : public Transform {
@@ -112,11 +111,7 @@ class PerSample final : public Transform {
   using Options = T;
   explicit PerSample(const T& options) : options_(options) {}
   bool is_random() const override { return !std::is_invocable_v<const T&, Sample&>; }
-  bool is_bounded() const override {
-    return requires {
-      T::kIsBounded;
-    };
-  }
+  bool is_bounded() const override { return kIsBounded<T>; }
   int64_t num_samples() const override {
     if constexpr (requires { options_.num_samples; }) return options_.num_samples;
     return Transform::num_samples();

@@ -1,5 +1,5 @@
 #pragma once
-// Sums of weighted voxels, axis by axis: the common part of the ways to sample between voxels.
+// Sums of weighted voxels, the common part of the ways to sample between voxels.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,8 +19,7 @@ struct Taps {
   std::array<double, kMostTaps> weight{};
 };
 
-/// The taps of each voxel of a result's axis, along an axis of the image (0: the first spatial
-/// one).
+/// The taps of each voxel of a result's axis along `axis` of the image, 0: the first spatial one.
 struct AxisTaps {
   int64_t axis = 0;
   std::vector<Taps> taps;
@@ -41,8 +40,7 @@ void sum_along_axes(const at::Tensor& image,
   std::array<const std::vector<Taps>*, 3> taps{};
   std::array<int64_t, 3> strides{};
   const std::size_t lead = 3 - axes.size();
-  std::vector<Taps> one(1);  // a plane has no first axis
-  one[0].weight[0] = 1;
+  const std::vector<Taps> one{{{}, {1}}};  // a plane has no first axis
   taps[0] = &one;
   for (std::size_t d = 0; d < axes.size(); ++d) {
     taps[lead + d] = &axes[d].taps;

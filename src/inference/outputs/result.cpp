@@ -258,9 +258,28 @@ void ImageResult::finish_whole() {
 const ModelInput& ImageResult::image() const {
   if (!input_->moves_back) return *input_;
   if (!image_) {
+    constexpr int64_t kRows = 16;
     ToFileGrid grid = predictor_.windowed().to_file(*input_);
     grid.coarse_from = 0;
-    image_ = ModelInput(all_of(*grid.rows(), input_->shown(0, input_->shape[1]).to(at::kFloat)));
+    grid.folder = input_->sample.folder;
+    const auto step = grid.rows();
+    at::Tensor image;
+    int64_t made = 0;  // rows
+    const auto put = [&](const at::Tensor& rows) {
+      if (!rows.defined()) return false;
+      std::vector<int64_t> shape = grid.to;
+      shape.insert(shape.begin(), rows.size(0));
+      if (made == 0) image = ops::room_for(shape, at::kFloat, grid.folder);
+      image.narrow(1, made, rows.size(1)).copy_(rows);
+      made += rows.size(1);
+      return true;
+    };
+    for (int64_t first = 0; first < grid.from[0]; first += kRows) {
+      const int64_t count = std::min(kRows, grid.from[0] - first);
+      put(step->add(input_->shown(first, count).to(at::kFloat)));
+    }
+    while (put(step->rest())) continue;
+    image_ = ModelInput(image);
   }
   return *image_;
 }

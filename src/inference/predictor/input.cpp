@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <numeric>
 
 #include <ATen/ATen.h>
 
@@ -220,6 +221,17 @@ class ModelInput::Reader {
 ModelInput::ModelInput(const at::Tensor& image)
     : shape(image.sizes().vec()), image_(image), shown_(image) {}
 
+/// Reads the image for a transform that does not work by rows.
+void ModelInput::read_whole(data::Sample& sample,
+                            const std::string& image,
+                            const data::Transform& transform) {
+  if (!transform.is_bounded() || sample.folder.empty())
+    expect_memory(sample.id, transform, reader_->bytes());
+  shown_ = reader_->whole(false, sample.folder);
+  sample.tensors[image] = reader_->has_changes() ? reader_->whole(true, sample.folder) : shown_;
+  reader_.reset();
+}
+
 at::Tensor ModelInput::rows(int64_t first, int64_t count) const {
   return reader_ ? reader_->rows(first, count) : image_.narrow(1, first, count);
 }
@@ -275,7 +287,15 @@ ModelInput InputTransforms::apply(data::Sample sample,
                                   const std::string& image,
                                   const std::vector<double>& spacing_um,
                                   int64_t by_rows_from) const {
-  return apply(std::move(sample), image, spacing_um, by_rows_from, true);
+  constexpr int64_t kLarge = int64_t{1} << 22;  // values
+  ModelInput input = apply(std::move(sample), image, spacing_um, by_rows_from, true);
+  const at::IntArrayRef loaded = input.loaded_shape, own = input.shape;
+  if (!input.reader_ &&
+      std::accumulate(loaded.begin(), loaded.end(), int64_t{1}, std::multiplies{}) > kLarge)
+    release_unused_memory();
+  const bool has_moved = input.sample.geometry().affine != input.loaded_geometry.affine;
+  input.moves_back = tracks_ && (has_moved || own.slice(1) != loaded.slice(1));
+  return input;
 }
 
 std::vector<int64_t> InputTransforms::shape_of(data::Sample sample,
@@ -288,7 +308,6 @@ ModelInput InputTransforms::apply(data::Sample sample,
                                   const std::vector<double>& spacing_um,
                                   int64_t by_rows_from,
                                   bool scans) const {
-  constexpr std::size_t kLarge = std::size_t{64} << 20;  // bytes
   ModelInput input;
   sample.image = image;
   sample.channels = channels_;
@@ -318,12 +337,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
         input.reader_->add(std::move(change), transform);
         continue;
       }
-      if (!transform->is_bounded() || sample.folder.empty())
-        expect_memory(sample.id, *transform, input.reader_->bytes());
-      input.shown_ = input.reader_->whole(false, sample.folder);
-      sample.tensors[image] =
-          input.reader_->has_changes() ? input.reader_->whole(true, sample.folder) : input.shown_;
-      input.reader_.reset();
+      input.read_whole(sample, image, *transform);
     }
     const bool is_loaded = sample.has(image);
     const at::Tensor before = is_loaded ? sample.at(image) : at::Tensor();
@@ -373,11 +387,7 @@ ModelInput InputTransforms::apply(data::Sample sample,
     input.image_ = sample.at(image);
     input.shape = input.image_.sizes().vec();
   }
-  if (!input.reader_ && input.image_.nbytes() > kLarge) release_unused_memory();
   input.sample = std::move(sample);
-  input.moves_back = tracks_ && (input.sample.geometry().affine != input.loaded_geometry.affine ||
-                                 at::IntArrayRef(input.shape).slice(1) !=
-                                     at::IntArrayRef(input.loaded_shape).slice(1));
   return input;
 }
 

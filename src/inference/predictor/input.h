@@ -33,6 +33,7 @@ class ModelInput {
  private:
   friend class InputTransforms;
   class Reader;
+  void read_whole(data::Sample& sample, const std::string& image, const data::Transform& transform);
   at::Tensor image_, shown_;
   at::Tensor given_;  // of a sample that was loaded before
   std::shared_ptr<Reader> reader_;

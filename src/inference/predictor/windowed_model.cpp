@@ -314,20 +314,23 @@ void WindowedModel::check(const ModelInput& input) const {
 
 SlidingWindowOptions WindowedModel::windows(const std::string& id,
                                             const std::vector<int64_t>& size,
-                                            const std::string& folder) const {
-  return windows_of(parts_.front(), id, size, folder);
+                                            const std::string& folder,
+                                            int64_t held_bytes) const {
+  return windows_of(parts_.front(), id, size, folder, held_bytes);
 }
 
 SlidingWindowOptions WindowedModel::windows_of(const Part& part,
                                                const std::string& id,
                                                const std::vector<int64_t>& size,
-                                               const std::string& folder) const {
+                                               const std::string& folder,
+                                               int64_t held_bytes) const {
   FreeMemory free = free_memory_on(device);
   if (budget_ && *budget_ < free.bytes) free = {*budget_, "predict.max_memory_mb", true};
   WindowPlanner planner = planner_;
   planner.options = part.windows;
   planner.options.spatial_dim = plane_axis(size.size());
-  SlidingWindowOptions windows = planner.plan(id, size, 0, free, device.is_cpu() ? folder : "");
+  SlidingWindowOptions windows =
+      planner.plan(id, size, held_bytes, free, device.is_cpu() ? folder : "");
   if (!windows.sw_device) windows.sw_device = device.str();
   if (!windows.device) windows.device = device.str();
   if (model.network != nullptr) windows.channels_last = model.network->channels_last;
@@ -335,8 +338,11 @@ SlidingWindowOptions WindowedModel::windows_of(const Part& part,
 }
 
 SlidingWindowOptions WindowedModel::windows(const ModelInput& input) const {
+  constexpr int64_t kOnTheirWay = int64_t{256}
+                                  << 20;  // bytes of scores that go to the file's voxels
+  const int64_t held = finish_of(input).kind == finish.kind ? 0 : kOnTheirWay;
   return windows(
-      input.sample.id, {input.shape.begin() + 1, input.shape.end()}, input.sample.folder);
+      input.sample.id, {input.shape.begin() + 1, input.shape.end()}, input.sample.folder, held);
 }
 
 WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,

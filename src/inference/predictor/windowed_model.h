@@ -35,10 +35,11 @@ class WindowedModel {
   void check(const ModelInput& input) const;
   /// Chooses windows for an image of this name and size ([D,]H,W), on the device. Throws:
   /// MemoryError.
-  /// `folder`: as of WindowPlanner::plan().
+  /// `folder`, `held_bytes`: as of WindowPlanner::plan().
   SlidingWindowOptions windows(const std::string& id,
                                const std::vector<int64_t>& size,
-                               const std::string& folder = "") const;
+                               const std::string& folder = "",
+                               int64_t held_bytes = 0) const;
   SlidingWindowOptions windows(const ModelInput& input) const;
   /// The windows and memory for predicting an image of `size` ([D,]H,W). `text`: "4096x4096
   /// voxels: 81 windows of 512x512, 4 at once, 1.2 GB".
@@ -100,7 +101,8 @@ class WindowedModel {
   SlidingWindowOptions windows_of(const Part& part,
                                   const std::string& id,
                                   const std::vector<int64_t>& size,
-                                  const std::string& folder) const;
+                                  const std::string& folder,
+                                  int64_t held_bytes = 0) const;
   std::vector<double> background_of(const Part& part) const;
   const Tensor& prepared_for(std::size_t part, const ModelInput& input) const;
   void run_part(std::size_t part,

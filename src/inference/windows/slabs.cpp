@@ -80,7 +80,7 @@ class Slabs final : public WindowIo {
   }
 
  private:
-  static constexpr int64_t kFinishedBytes = int64_t{64} << 20;  // at once
+  static constexpr int64_t kFinishedBytes = int64_t{32} << 20;  // at once
 
   /// Finishes rows `first` to `last` of output 0, and all that are final of others.
   void close_rows(const std::vector<SummedOutput>& outputs,

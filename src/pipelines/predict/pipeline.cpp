@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kReadAhead = 2;   // images
 constexpr std::size_t kRowsAhead = 16;  // parts of images that wait to be written
+constexpr int64_t kRowBytesAhead = int64_t{128} << 20;
 
 int64_t quarter_of_memory() {
   return available_memory().bytes / 4;
@@ -39,7 +40,8 @@ void PredictPipeline::run(const std::vector<data::Sample>& inputs, Progress& pro
   work_.begin(run_, shares_rows_);
   // Processes that share the rows of an image join them in the images' order.
   const int64_t count = shares_rows_ ? 1 : writer_threads();
-  for (int64_t i = 0; i < count; ++i) rows_.emplace_back(kRowsAhead, quarter_of_memory() / count);
+  const int64_t ahead = std::min(quarter_of_memory(), kRowBytesAhead) / count;
+  for (int64_t i = 0; i < count; ++i) rows_.emplace_back(kRowsAhead, ahead);
   StageThreads threads([this](const std::exception_ptr& error) {
     ready_.fail(error);
     for (Queue<Rows>& rows : rows_) rows.fail(error);

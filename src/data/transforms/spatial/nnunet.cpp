@@ -28,7 +28,6 @@ const std::vector<std::string> kNnunetSchemes{"ZScoreNormalization",
                                               "RescaleTo01Normalization",
                                               "RGBTo01Normalization"};
 constexpr double kLeastDivisor = 1e-8;
-
 /// The two voxels along an axis beside each place of the result, and their weights.
 struct Neighbours {
   std::vector<std::array<int64_t, 2>> offset;
@@ -48,14 +47,11 @@ struct Neighbours {
 /// TotalSegmentator's change_spacing(order=1, dtype=int32) to the last bit: linear, the centres of
 /// the outer voxels stay, cut to whole numbers. Shape: (C,Z,Y,X) -> (C,*size) float32. Source:
 /// TotalSegmentator 2.18, resampling.py, and scipy.ndimage.zoom.
-at::Tensor change_spacing(const at::Tensor& image,
-                          const std::vector<int64_t>& size,
-                          const std::string& folder) {
+at::Tensor change_spacing(const at::Tensor& image, const std::vector<int64_t>& size) {
   const at::Tensor from = image.to(at::kFloat).contiguous();
   const Neighbours along_z(from.size(1), size[0], from.stride(1)),
       along_y(from.size(2), size[1], from.stride(2)), along_x(from.size(3), size[2], 1);
-  const at::Tensor result =
-      ops::room_for({from.size(0), size[0], size[1], size[2]}, at::kFloat, folder);
+  const at::Tensor result = at::empty({from.size(0), size[0], size[1], size[2]});
   const auto* values = from.const_data_ptr<float>();
   auto* made = result.mutable_data_ptr<float>();
   at::parallel_for(0, from.size(0) * size[0] * size[1], 16, [&](int64_t begin, int64_t end) {
@@ -185,7 +181,7 @@ class NnunetPreprocessingd final : public Transform {
                         ranges_.size());
       }
       std::vector<double> now = spacing_of(geometry, static_cast<std::size_t>(given.dim() - 1));
-      const at::Tensor image = changed(given, now, sample.folder);
+      const at::Tensor image = changed(given, now);
       const at::Tensor is_inside = image.ne(0).any(0);
       const auto dims = static_cast<std::size_t>(image.dim() - 1);
       std::vector<int64_t> start, size;
@@ -239,14 +235,12 @@ class NnunetPreprocessingd final : public Transform {
   }
 
   /// The image that TotalSegmentator gives nnU-Net, and its spacing there in place of `spacing`.
-  at::Tensor changed(const at::Tensor& image,
-                     std::vector<double>& spacing,
-                     const std::string& folder) const {
+  at::Tensor changed(const at::Tensor& image, std::vector<double>& spacing) const {
     if (options_.change_spacing.empty() || spacing == options_.change_spacing) return image;
     if (spacing.size() != 3) throw DataError("a plane, TotalSegmentator's models are for volumes");
     const std::vector<int64_t> size = size_for(image, spacing, options_.change_spacing);
     spacing = options_.change_spacing;
-    return spatial::change_spacing(image, size, folder);
+    return spatial::change_spacing(image, size);
   }
 
   static std::vector<int64_t> size_for(const at::Tensor& image,
@@ -275,8 +269,7 @@ class NnunetPreprocessingd final : public Transform {
   at::Tensor normalized(const at::Tensor& given,
                         const at::Tensor& is_inside,
                         const std::string& folder) const {
-    at::Tensor image = ops::room_for(given.sizes().vec(), at::kFloat, folder);
-    image.copy_(given);
+    at::Tensor image = ops::room_for(given.sizes().vec(), at::kFloat, folder).copy_(given);
     at::Tensor mask;
     for (std::size_t c = 0; c < ranges_.size(); ++c) {
       const std::string& scheme = options_.normalization_schemes[c];
