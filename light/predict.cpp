@@ -99,7 +99,7 @@ inference::ResultFiles predict_image(const Work& work,
                                      std::vector<pipelines::ImageUncertainty>& uncertainties) {
   const c10::InferenceMode inference_mode;
   const inference::WindowedModel& model = work.predictor.windowed();
-  sample.folder = std::filesystem::path(stem).parent_path().string();
+  sample.folder = stem.substr(0, stem.rfind('/'));
   const auto input = std::make_shared<const inference::ModelInput>(model.transforms.apply(
       sample, model.x_key, work.config.data.spacing_um, inference::by_rows_from()));
   model.check(*input);

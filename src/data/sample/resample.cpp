@@ -237,7 +237,10 @@ at::Tensor sample_affine(const at::Tensor& image,
   for (int64_t d = 0; align_corners && d < dims; ++d) {
     // An axis of one voxel has no corners: torch takes the image's only one, and the middle
     // between the result's first two.
-    if (image.size(d + 1) == 1) from = from.index_fill(0, at::tensor({d}), 0);
+    if (image.size(d + 1) == 1) {
+      from = from.clone();
+      from.select(0, d).zero_();
+    }
     if (size[static_cast<std::size_t>(d)] > 1) continue;
     from = from.clone();
     from.select(1, dims).add_(from.select(1, d), 0.5);

@@ -237,7 +237,7 @@ void ImageResult::apply_steps() {
 void ImageResult::finish_whole() {
   result_.values = rows_.size() == 1 ? rows_[0] : at::cat(rows_, 1);
   rows_.clear();
-  result_.input = [this] { return input_->loaded(); };
+  result_.input = [this] { return (moves_scores_ ? image() : *input_).loaded(); };
   io::Dtype dtype = dtype_of(predictor_.windowed().finish);
   if (!options_.steps.empty()) {
     if (result_.is_labels) result_.values = result_.values.to(at::kInt);

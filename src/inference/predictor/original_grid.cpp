@@ -35,8 +35,10 @@ at::Tensor nearest_along(const at::Tensor& labels, int64_t dim, const AxisPlaces
   const int64_t last = labels.size(dim) - 1;
   const at::Tensor is_outside = voxels.lt(0).logical_or(voxels.gt(last));
   at::Tensor taken = labels.index_select(dim, voxels.clamp(0, last));
-  return is_outside.any().item<bool>() ? taken.index_fill_(dim, is_outside.nonzero().flatten(), 0)
-                                       : taken;
+  if (!is_outside.any().item<bool>()) return taken;
+  std::vector<int64_t> shape(static_cast<std::size_t>(labels.dim()), 1);
+  shape[static_cast<std::size_t>(dim)] = -1;
+  return taken.masked_fill_(is_outside.view(shape), 0);
 }
 
 /// Rows whose axes follow those of the file.
@@ -207,8 +209,8 @@ class Turned final : public ops::RowStep {
     if (grid_.finish) {
       std::vector<int64_t> shape = grid_.from;
       shape.insert(shape.begin(), 1);
-      const std::vector<int64_t> none(shape.size(), 0);
-      const at::Tensor inside = at::ones({1}, at::kFloat).as_strided(shape, none);  // everywhere
+      const std::vector<int64_t> one(shape.size(), 1);
+      const at::Tensor inside = at::ones(one, at::kFloat).expand(shape);
       values = ops::finish(values.unsqueeze(0), {}, *grid_.finish)[0];
       values.masked_fill_(sample(inside, Between::nearest_even).eq(0), 0);
     }

@@ -376,12 +376,12 @@ class NnunetPreprocessingd final : public Transform {
                            int64_t order,
                            const std::string& folder) {
     if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
-    at::Tensor result =
+    const at::Tensor result =
         sample_spline(image, zoom_matrix(image, size), size, order, "border", false, folder);
     std::vector<int64_t> shape(static_cast<std::size_t>(image.dim()), 1);
     shape[0] = -1;
     const at::Tensor flat = image.flatten(1);
-    return result.clamp_(flat.amin(1).view(shape), flat.amax(1).view(shape));
+    return result.clamp(flat.amin(1).view(shape), flat.amax(1).view(shape));
   }
 
   static at::Tensor interpolated(const at::Tensor& image,
