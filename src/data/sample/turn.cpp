@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include "data/sample/spatial_options.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::data::spatial {
 namespace {

@@ -28,6 +28,7 @@ const std::vector<std::string> kNnunetSchemes{"ZScoreNormalization",
                                               "RescaleTo01Normalization",
                                               "RGBTo01Normalization"};
 constexpr double kLeastDivisor = 1e-8;
+
 /// The two voxels along an axis beside each place of the result, and their weights.
 struct Neighbours {
   std::vector<std::array<int64_t, 2>> offset;
@@ -172,7 +173,6 @@ class NnunetPreprocessingd final : public Transform {
     }
   }
 
-  bool is_bounded() const override { return true; }
   void apply(Sample& sample, Rng&) const override {
     options_.for_each(sample, [&](const at::Tensor& given, std::size_t, auto& geometry) {
       if (static_cast<std::size_t>(given.size(0)) != ranges_.size()) {
@@ -324,16 +324,17 @@ class NnunetPreprocessingd final : public Transform {
     const std::optional<std::size_t> coarse = coarse_axis(now, wanted);
     const Resampling& how = options_.resampling_fn_data_kwargs;
     const bool is_spline = options_.resampling_fn_data == "resample_data_or_seg_to_shape";
-    if (!coarse)
-      return is_spline ? zoomed(image, size, how.order, folder)
-                       : interpolated(image, size, how.mode);
+    const auto to_size = [&](const at::Tensor& one, const std::vector<int64_t>& own) {
+      if (one.sizes().slice(1) == at::IntArrayRef(own)) return one;
+      return is_spline ? zoomed(one, own, how.order, folder) : interpolated(one, own, how.mode);
+    };
+    if (!coarse) return to_size(image, size);
     // Planes first, then the coarse axis.
     const auto axis = static_cast<int64_t>(*coarse) + 1;
     std::vector<int64_t> plane = size;
     plane.erase(plane.begin() + static_cast<std::ptrdiff_t>(*coarse));
-    const std::vector<at::Tensor> planes = mapped(image.unbind(axis), [&](const at::Tensor& one) {
-      return is_spline ? zoomed(one, plane, how.order, "") : interpolated(one, plane, how.mode);
-    });
+    const std::vector<at::Tensor> planes =
+        mapped(image.unbind(axis), [&](const at::Tensor& one) { return to_size(one, plane); });
     const at::Tensor stack = at::stack(planes, axis);
     if (stack.size(axis) == size[*coarse]) return stack;
     return is_spline
@@ -375,7 +376,6 @@ class NnunetPreprocessingd final : public Transform {
                            const std::vector<int64_t>& size,
                            int64_t order,
                            const std::string& folder) {
-    if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
     const at::Tensor result =
         sample_spline(image, zoom_matrix(image, size), size, order, "border", false, folder);
     std::vector<int64_t> shape(static_cast<std::size_t>(image.dim()), 1);
@@ -387,7 +387,6 @@ class NnunetPreprocessingd final : public Transform {
   static at::Tensor interpolated(const at::Tensor& image,
                                  const std::vector<int64_t>& size,
                                  const std::string& mode) {
-    if (image.sizes().slice(1) == at::IntArrayRef(size)) return image;
     return resize(image, size, mode == "linear" ? "bilinear" : mode, /*align_corners=*/false);
   }
 
