@@ -39,6 +39,9 @@ const Backend& cuda_backend() {
 
 namespace nn {
 
+at::Tensor Model::features(const at::Tensor&) {
+  return {};
+}
 std::vector<std::string> Model::foreign_batch_norms() const {
   return {};
 }

@@ -1,6 +1,7 @@
 #include "nn/model.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -54,6 +55,10 @@ at::Tensor Model::checked(const at::Tensor& image) const {
   if (image.size(1) == 1 && !torch::jit::tracer::isTracing())
     return image.contiguous().squeeze(1).unsqueeze(-1).movedim(-1, 1);
   return image.contiguous(channels_last_format(*this));
+}
+
+at::Tensor Model::features(const at::Tensor& /*image*/) {
+  throw std::logic_error("features: the model has no last_layer()");
 }
 
 std::vector<std::string> Model::foreign_batch_norms() const {

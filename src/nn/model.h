@@ -47,6 +47,11 @@ struct Model : torch::nn::Module {
   /// gives coarser ones for the same target; one with heads gives the other heads' outputs. By
   /// default there is only forward()'s.
   virtual std::vector<at::Tensor> forward_all(const at::Tensor& image) { return {forward(image)}; }
+  /// The name of forward()'s last layer, where that is a convolution of 1x1 and nothing follows;
+  /// "": there is none.
+  virtual std::string last_layer() const { return ""; }
+  /// What forward() gives its last_layer(): (N,F,[D,]H,W).
+  virtual at::Tensor features(const at::Tensor& image);
   /// The names of the outputs of a model with heads; empty: they have no names.
   virtual std::vector<std::string> output_names() const { return {}; }
   /// Norms that train by their process's batch and are none of Cytra's layers, by name. By default
@@ -68,6 +73,8 @@ struct Model : torch::nn::Module {
   at::Tensor operator()(const at::Tensor& image);
   /// forward_all() after the same checks.
   std::vector<at::Tensor> all(const at::Tensor& image);
+  /// features() after the same checks.
+  at::Tensor checked_features(const at::Tensor& image) { return features(checked(image)); }
 
  private:
   at::Tensor checked(const at::Tensor& image) const;

@@ -46,6 +46,25 @@ std::optional<double> temperature_in(const std::string& path) {
   return found->as<double>();
 }
 
+/// Takes the last layer apart where it makes more channels than it gets: sums of windows, and what
+/// is interpolated, are then the fewer.
+void split_last_layer(LoadedModel& loaded) {
+  const std::string name = loaded.network->last_layer();
+  const auto parameters = loaded.network->named_parameters();
+  const at::Tensor* weight = name.empty() ? nullptr : parameters.find(name + ".weight");
+  if (weight == nullptr || !parameters.contains(name + ".bias") ||
+      weight->numel() != weight->size(0) * weight->size(1) || weight->size(0) <= weight->size(1))
+    return;
+  loaded.features = [network = loaded.network](const at::Tensor& windows) {
+    return std::vector<at::Tensor>{network->checked_features(windows)};
+  };
+  loaded.last_layer = [network = loaded.network, name] {
+    const auto placed = network->named_parameters();
+    return std::pair(placed[name + ".weight"].to(at::kFloat).flatten(1).contiguous(),
+                     placed[name + ".bias"].to(at::kFloat));
+  };
+}
+
 /// Loads weights into a network that is registered here. `is_own`: the configuration is the
 /// checkpoint's own.
 LoadedModel load_network(const std::string& path, config::Node config, bool is_own) {
@@ -90,6 +109,7 @@ LoadedModel load_network(const std::string& path, config::Node config, bool is_o
     nn::fold(*network);
     nn::place(*network, device, on_tensor_cores);
   };
+  split_last_layer(loaded);
   return loaded;
 }
 
@@ -107,11 +127,15 @@ LoadedModel load_nnunet(const std::string& path, const std::string& checkpoint) 
     divisor[static_cast<std::size_t>(file.order[d])] = loaded.divisor[d];
   loaded.divisor = divisor;
   loaded.network = nullptr;  // it does not turn the axes
-  loaded.forward = [there, back, run = std::move(loaded.forward)](const at::Tensor& windows) {
-    std::vector<at::Tensor> outputs = run(windows.permute(there).contiguous());
-    for (at::Tensor& output : outputs) output = output.permute(back).contiguous();
-    return outputs;
+  const auto turned = [&](Forward run) -> Forward {
+    return [there, back, run = std::move(run)](const at::Tensor& windows) {
+      std::vector<at::Tensor> outputs = run(windows.permute(there).contiguous());
+      for (at::Tensor& output : outputs) output = output.permute(back).contiguous();
+      return outputs;
+    };
   };
+  loaded.forward = turned(std::move(loaded.forward));
+  if (loaded.features) loaded.features = turned(std::move(loaded.features));
   return loaded;
 }
 

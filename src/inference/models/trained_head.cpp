@@ -87,6 +87,7 @@ LoadedModel head_of(const LoadedModel& model, const std::string& head) {
         path,
         outputs.size());
   };
+  one.features = {};
   one.torchscript = {};  // it has all outputs
   one.onnx = {};
   one.fingerprint += " " + head;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -69,6 +70,11 @@ using MoveModel = std::function<void(c10::Device device, bool on_tensor_cores)>;
 struct LoadedModel {
   std::string path;  // as it was named
   Forward forward;   // on the device of place()
+  /// Makes what its last layer gets, where that is a convolution of 1x1 to more channels;
+  /// empty: there is none.
+  Forward features;
+  /// Returns that layer's weight (K,F) and bias (K), on the device of place().
+  std::function<std::pair<Tensor, Tensor>()> last_layer;
   /// The bytes of its TorchScript archive, where it is one; empty: it can be traced.
   std::function<std::string()> torchscript;
   std::shared_ptr<const std::string> onnx;  // the bytes of its ONNX file, where it is one

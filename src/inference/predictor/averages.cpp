@@ -195,6 +195,7 @@ LoadedModel mean_of(std::vector<LoadedModel> models) {
     mean.out_channels = mean.config.get<int64_t>("task.num_classes", mean.out_channels);
   mean.path = fmt::format("{} and {} more", mean.path, models.size() - 1);
   mean.network = nullptr;
+  mean.features = nullptr;
   mean.torchscript = nullptr;
   mean.onnx = nullptr;
   mean.forward = mean_of(std::move(forwards));

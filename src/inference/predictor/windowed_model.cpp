@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -127,19 +128,52 @@ EngineOptions engine_of(const PredictorOptions& options) {
   return engine;
 }
 
+/// Whether the last layer comes after the windows' sums: it is linear, as is all that is between.
+bool sums_features(const std::vector<LoadedModel>& models,
+                   const PredictorOptions& options,
+                   const Decoder& decoder,
+                   const std::string& form) {
+  return models.size() == 1 && models[0].features && contains(decoder.forms(), "probability") &&
+         form != "variance" && options.tta.average == "logits" &&
+         options.tta.dropout_samples == 0 && !options.foreground &&
+         temperature_of(models[0], options.temperature) == 1;
+}
+
 Members members_of(const std::vector<LoadedModel>& models,
+                   bool makes_features,
                    const EngineOptions& options,
                    c10::Device device,
                    double temperature) {
   Members members;
   for (const LoadedModel& one : models) {
     members.push_back(std::make_shared<EnsembleMember>(
-        EngineModel{one.forward, device, one.fingerprint, {}, one.torchscript, "engine", one.onnx},
+        EngineModel{makes_features ? one.features : one.forward,
+                    device,
+                    one.fingerprint + (makes_features ? " features" : ""),
+                    {},
+                    one.torchscript,
+                    "engine",
+                    one.onnx},
         options,
         decoder_of(one.config.at("task")),
         temperature_of(one, temperature)));
   }
   return members;
+}
+
+/// Measures a pass over a small window.
+ModelCost cost_of(const LoadedModel& model, const Network& pass, c10::Device device) {
+  const bool is_fixed = !model.fixed_window.empty();
+  for (int64_t least = 31;; least *= 2) {  // an exported network may say a larger one
+    std::vector<int64_t> shape{1, model.in_channels};
+    for (const int64_t side : is_fixed ? model.fixed_window : model.divisor)
+      shape.push_back(is_fixed ? side : (least / side + 2) * side);
+    try {
+      return measure_cost(pass, at::zeros(shape, at::device(device)));
+    } catch (const DataError&) {
+      if (is_fixed || least > 400) throw;
+    }
+  }
 }
 
 void expect_logits(const Decoder& decoder) {
@@ -195,7 +229,8 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
       y_key(model.config.get<std::string>("task.y_key", "")),  // a task may have no target
       transforms(transforms_of(model.config, options.inference_args),
                  options.with_target ? "" : y_key),
-      members_(members_of(models, engine_of(options), device, options.temperature)),
+      sums_features_(sums_features(models, options, *decoder, form)),
+      members_(members_of(models, sums_features_, engine_of(options), device, options.temperature)),
       budget_(options.budget),
       foreground_(checked_foreground(options.foreground, *decoder)) {
   expect_engine(options.engine, device);
@@ -204,6 +239,7 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
   if (options.original_grid) transforms.track_places();
   transforms.expect_channels(model.in_channels);
   model.place(device, device::uses_tensor_cores(options.engine.precision, device));
+  if (sums_features_) std::tie(finish.weight, finish.bias) = model.last_layer();
   const int64_t samples = options.tta.dropout_samples;
   std::vector<std::vector<Forward>> runs(models.back().part + 1);
   for (std::size_t i = 0; i < models.size(); ++i) {
@@ -227,7 +263,7 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
   }
   const c10::InferenceMode inference_mode;
   const auto first = [&](const at::Tensor& windows) {
-    if (samples == 0) return model.forward(windows).at(0);
+    if (samples == 0) return (sums_features_ ? model.features : model.forward)(windows).at(0);
     const nn::SampleDropout dropping(0);
     const at::Tensor output = model.forward(windows).at(0);
     if (dropping.has_dropped()) return output;
@@ -236,19 +272,6 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
         "some (model.dropout)",
         samples);
   };
-  const auto cost = [&] {
-    const bool is_fixed = !model.fixed_window.empty();
-    for (int64_t least = 31;; least *= 2) {  // an exported network may say a larger one
-      std::vector<int64_t> shape{1, model.in_channels};
-      for (const int64_t side : is_fixed ? model.fixed_window : model.divisor)
-        shape.push_back(is_fixed ? side : (least / side + 2) * side);
-      try {
-        return measure_cost(first, at::zeros(shape, at::device(device)));
-      } catch (const DataError&) {
-        if (is_fixed || least > 400) throw;
-      }
-    }
-  };
   const Node* at_once = options.inference_args.find_direct("sw_batch_size");
   if (const std::vector<int64_t> grid = decoder->grid(); !grid.empty()) {
     for (Part& part : parts_) part.windows.unit = model.fixed_window.empty() ? model.divisor : grid;
@@ -256,7 +279,7 @@ WindowedModel::WindowedModel(const std::vector<LoadedModel>& models,
   planner_ = {parts_.front().windows,
               model.fixed_window.empty() && windows_grow(options.inference_args, model.config),
               budget_ && (at_once == nullptr || at_once->is_null()),
-              cost(),
+              cost_of(model, first, device),
               model.divisor,
               &finish,
               model.in_channels};
@@ -274,6 +297,7 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
       x_key(other.x_key),
       y_key(other.y_key),
       transforms(other.transforms),
+      sums_features_(other.sums_features_),
       members_(other.members_),
       parts_(other.parts_),
       planner_(other.planner_),
@@ -285,6 +309,8 @@ WindowedModel::WindowedModel(const WindowedModel& other, const std::string& form
                       other.form,
                       other.form == "variance" ? "variance" : "another form");
   }
+  finish.weight = other.finish.weight;
+  finish.bias = other.finish.bias;
   planner_.by_slabs = &finish;
 }
 

@@ -52,7 +52,7 @@ class WindowedModel {
             const SlidingWindowOptions& windows,
             bool is_by_rows) const;
   /// Runs the model, or a part of it, on windows (S,C,[D,]H,W) by the engine, in smaller batches
-  /// where memory runs out.
+  /// where memory runs out: what `finish` takes.
   std::vector<Tensor> forward(const Tensor& windows, std::size_t part = 0) const;
   /// Predicts the rows of an image, in order. Throws: DataError for values that are not finite.
   void run(const ModelInput& input,
@@ -112,6 +112,8 @@ class WindowedModel {
                 const WindowProgress& progress,
                 RowRange range) const;
 
+  /// Whether windows give LoadedModel::features, and `finish` has the last layer.
+  bool sums_features_;
   std::vector<std::shared_ptr<EnsembleMember>> members_;
   std::vector<Part> parts_;
   WindowPlanner planner_;

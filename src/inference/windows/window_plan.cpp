@@ -100,7 +100,8 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
   const double sums = 4 * static_cast<double>(cost.out_channels);
   const double finished = static_cast<double>(finish.channels(cost.out_channels)) *
                           static_cast<double>(c10::elementSize(finish.type));
-  const bool in_place = finish.kind == ops::Finish::Kind::logits && finish.type == at::kFloat;
+  const bool in_place = finish.kind == ops::Finish::Kind::logits && finish.type == at::kFloat &&
+                        !finish.weight.defined();
   memory.in_memory = image * (input + sums) + std::max(batch, in_place ? 0 : image * finished);
   int64_t most = 0;  // rows that become final at once
   for (std::size_t i = 0; i < layout.starts[0].size(); ++i) {

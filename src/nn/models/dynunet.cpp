@@ -142,6 +142,12 @@ class DynUNet final : public ImageModel, public NnunetModel {
   }
 
   at::Tensor forward(const at::Tensor& image) override { return outputs(image, 1)[0]; }
+  std::string last_layer() const override { return "output_block.conv.conv"; }
+  at::Tensor features(const at::Tensor& image) override {
+    at::Tensor last;
+    for_levels(image, [&](std::size_t, const at::Tensor& x) { last = x; });
+    return last;
+  }
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     return outputs(image, is_training() ? heads_.size() : 1);
   }
@@ -230,16 +236,23 @@ class DynUNet final : public ImageModel, public NnunetModel {
 
   /// The outputs of the finest `count` levels, the finest first: (N,K,[D,]H,W).
   std::vector<at::Tensor> outputs(const at::Tensor& image, std::size_t count) {
-    std::vector<at::Tensor> skips, found(count);
+    std::vector<at::Tensor> found(count);
+    for_levels(image, [&](std::size_t level, const at::Tensor& x) {
+      if (level < count) found[level] = call(*heads_[level], x);
+    });
+    return found;
+  }
+  /// Gives the features of each level of the decoder, the finest last.
+  void for_levels(const at::Tensor& image, const auto& take) {
+    std::vector<at::Tensor> skips;
     at::Tensor x = image;
     for (const auto& block : encoder_) skips.push_back(x = run(block, x));
     skips.pop_back();
     for (const auto& block : decoder_) {
       x = run(block, x, skips.back());
       skips.pop_back();  // as many are left as there are finer levels
-      if (skips.size() < count) found[skips.size()] = call(*heads_[skips.size()], x);
+      take(skips.size(), x);
     }
-    return found;
   }
 
   Options options_;

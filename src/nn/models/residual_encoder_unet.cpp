@@ -265,6 +265,14 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
   }
 
   at::Tensor forward(const at::Tensor& image) override { return outputs(image, false)[0]; }
+  std::string last_layer() const override {
+    return fmt::format("decoder.seg_layers.{}", heads_.size() - 1);
+  }
+  at::Tensor features(const at::Tensor& image) override {
+    at::Tensor last;
+    for_levels(image, [&](std::size_t, const at::Tensor& x) { last = x; });
+    return last;
+  }
   std::vector<at::Tensor> forward_all(const at::Tensor& image) override {
     return outputs(image, is_training() && options_.deep_supervision);
   }
@@ -291,7 +299,15 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
  private:
   /// The finest output, and, with `all`, then the coarser ones.
   std::vector<at::Tensor> outputs(const at::Tensor& image, bool all) {
-    std::vector<at::Tensor> skips, found;
+    std::vector<at::Tensor> found;
+    for_levels(image, [&](std::size_t i, const at::Tensor& x) {
+      if (all || i + 1 == decoder_.size()) found.insert(found.begin(), call(*heads_[i], x));
+    });
+    return found;
+  }
+  /// Gives the features of each level of the decoder, from below.
+  void for_levels(const at::Tensor& image, const auto& take) {
+    std::vector<at::Tensor> skips;
     at::Tensor x = stem_ ? run(stem_, image) : image;
     for (const auto& stage : encoder_) {
       for (const auto& block : stage) x = run(block, x);
@@ -300,9 +316,8 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
     for (std::size_t i = 0; i < decoder_.size(); ++i) {
       x = at::cat({call(*ups_[i], x), skips[decoder_.size() - 1 - i]}, 1);
       for (const auto& block : decoder_[i]) x = run(block, x);
-      if (all || i + 1 == decoder_.size()) found.insert(found.begin(), call(*heads_[i], x));
+      take(i, x);
     }
-    return found;
   }
 
   Options options_;

@@ -28,6 +28,28 @@ const WindowPasses& passes_on(const at::Tensor& tensor) {
   return tensor.is_cpu() ? cpu_passes() : aten_passes();
 }
 
+constexpr int64_t kProjected = 8192;  // voxels at once
+
+/// Finishes features (K,V) by the linear layer of `finish` -> out (K',V). `bad`: as finish_rows().
+void finish_projected(const at::Tensor& features,
+                      const at::Tensor& weights,
+                      const Finish& finish,
+                      const at::Tensor& out,
+                      const at::Tensor& bad) {
+  Finish then = finish;
+  then.weight = then.bias = at::Tensor();
+  const at::Tensor bias = finish.bias.unsqueeze(1);
+  for (int64_t begin = 0; begin < features.size(1); begin += kProjected) {
+    const int64_t count = std::min(kProjected, features.size(1) - begin);
+    at::Tensor some = features.narrow(1, begin, count);
+    if (weights.defined()) some = some / weights.narrow(0, begin, count);
+    const at::Tensor made = finish.weight.matmul(some).add_(bias);
+    // Sums that were finite have been counted, so this is what a product has lost.
+    if (bad.defined()) bad.add_(made.sum().isfinite().logical_not());
+    passes_on(made).finish_voxels(made, {}, then, out.narrow(1, begin, count));
+  }
+}
+
 /// A map, and all that it is made of.
 struct KeptMap {
   std::array<std::vector<float>, 3> lines;
@@ -154,7 +176,21 @@ void finish_rows(const at::Tensor& sums,
                  const at::Tensor& out,
                  const at::Tensor& bad) {
   expect_type(finish);
-  passes_on(sums).finish_rows(sums, grid, begin, end, finish, out, bad);
+  if (!finish.weight.defined())
+    return passes_on(sums).finish_rows(sums, grid, begin, end, finish, out, bad);
+  const int64_t voxels = sums.size(2) * sums.size(3);
+  const int64_t some = std::max<int64_t>(1, kProjected / voxels);
+  for (int64_t row = begin; row < end; row += some) {
+    const int64_t count = std::min(some, end - row);
+    const at::Tensor mean =
+        at::empty({sums.size(0), count, sums.size(2), sums.size(3)}, sums.options());
+    passes_on(sums).finish_rows(sums, grid, row, row + count, {}, mean, bad);
+    finish_projected(mean.view({sums.size(0), -1}),
+                     {},
+                     finish,
+                     out.narrow(1, row - begin, count).view({out.size(0), -1}),
+                     bad);
+  }
 }
 
 at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finish& finish) {
@@ -166,8 +202,12 @@ at::Tensor finish(const at::Tensor& sums, const at::Tensor& weights, const Finis
   const at::Tensor from = sums.to(at::kFloat).flatten(2), to = out.flatten(2);
   at::Tensor line;
   if (weights.defined()) line = weights.to(at::kFloat).flatten().contiguous();
-  for (int64_t n = 0; n < shape[0]; ++n)
-    passes_on(sums).finish_voxels(from[n], line, finish, to[n]);
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    if (finish.weight.defined())
+      finish_projected(from[n], line, finish, to[n], {});
+    else
+      passes_on(sums).finish_voxels(from[n], line, finish, to[n]);
+  }
   return out;
 }
 

@@ -86,8 +86,12 @@ struct Finish {
   } kind = Kind::logits;
   double threshold = 0.5;            // of the probability, for Kind::threshold
   at::ScalarType type = at::kFloat;  // of the result; uint8 of sigmoid and softmax: round(255 p)
-  int64_t channels(int64_t classes) const {
-    return kind == Kind::argmax || kind == Kind::entropy ? 1 : classes;
+  /// A linear layer that comes first, (K',K) and (K') float32 on the sums' device; undefined: none.
+  at::Tensor weight = {}, bias = {};
+  /// `given`: of the sums.
+  int64_t channels(int64_t given) const {
+    if (kind == Kind::argmax || kind == Kind::entropy) return 1;
+    return weight.defined() ? weight.size(0) : given;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -23,13 +24,18 @@
 namespace cytra::inference {
 namespace {
 
-/// A model of three classes with weights of its own, as `train` would keep it.
-std::string write_checkpoint(const std::string& path, int64_t dims) {
+constexpr const char* kDynUNet =
+    "{_target_: DynUNet, filters: [4, 8], strides: [1, 2], kernel_size: [3, 3], "
+    "upsample_kernel_size: [2]";
+
+/// A model of some classes with weights of its own, as `train` would keep it.
+std::string write_checkpoint(const std::string& path,
+                             int64_t dims,
+                             int64_t classes = 3,
+                             const std::string& network_of = kDynUNet) {
   at::manual_seed(3);
   const std::string model =
-      "{_target_: DynUNet, filters: [4, 8], strides: [1, 2], kernel_size: [3, 3], "
-      "upsample_kernel_size: [2], out_channels: 3, spatial_dims: " +
-      std::to_string(dims) + "}";
+      fmt::format("{}, out_channels: {}, spatial_dims: {}}}", network_of, classes, dims);
   const auto network = make<nn::Model>(model);
   std::map<std::string, at::Tensor> kept;
   io::TensorViews views;
@@ -39,8 +45,8 @@ std::string write_checkpoint(const std::string& path, int64_t dims) {
   }
   const std::string config =
       "{patch_shape: [16, 16], task: {_target_: SegmentationTask, x_key: raw, y_key: seg, "
-      "num_classes: 3, inference_args: {roi_size: 16, overlap: 0.25}, model: " +
-      model +
+      "num_classes: " +
+      std::to_string(classes) + ", inference_args: {roi_size: 16, overlap: 0.25}, model: " + model +
       "}, data: {transforms: {train: [], predict: null, valid: [{_target_: LoadImaged, keys: [raw, "
       "seg], spatial_dims: " +
       std::to_string(dims) + "}, {_target_: NormalizeIntensityd, keys: raw}]}}}";
@@ -113,6 +119,37 @@ TEST_P(PredictorTest, ATensorIsTheSlidingWindowOfTheModel) {
   const Predictor values = Predictor::load(checkpoint_, options_);
   EXPECT_TRUE(values.predict(image).allclose(logits[0], 1e-5, 1e-5));
   EXPECT_TRUE(values.predict(at::stack({image, image}))[1].allclose(logits[0], 1e-5, 1e-5));
+}
+
+TEST_P(PredictorTest, ALastLayerOfManyClassesComesAfterTheSums) {
+  const at::Tensor image = at::randn(shape());
+  for (const char* network :
+       {kDynUNet, "{_target_: PlainConvUNet, n_stages: 2, features_per_stage: [4, 8]"}) {
+    checkpoint_ = write_checkpoint(dir_ / "many.safetensors", GetParam(), 11, network);
+    options_.form = "logits";
+    options_.tta = {};
+    const Predictor predictor = Predictor::load(checkpoint_, options_);
+    EXPECT_EQ(predictor.windowed().finish.weight.size(1), 4) << network;
+    options_.tta.average = "probabilities";  // of which a sum is not linear
+    const Predictor plain = Predictor::load(checkpoint_, options_);
+    EXPECT_FALSE(plain.windowed().finish.weight.defined());
+    const at::Tensor logits = predictor.predict(image);
+    SlidingWindowOptions windows;
+    windows.roi_size = {16};
+    const at::InferenceMode inference_mode;
+    const at::Tensor expected =
+        sliding_window(image.unsqueeze(0),
+                       Network([&](const at::Tensor& w) { return (*plain.model().network)(w); }),
+                       windows);
+    EXPECT_EQ(logits.size(0), 11);
+    EXPECT_TRUE(logits.allclose(expected[0], 1e-4, 1e-4)) << network;
+    EXPECT_TRUE(predictor.predict(at::stack({image, image}))[1].allclose(logits, 1e-5, 1e-5));
+    EXPECT_TRUE(predictor.with("probability", 0.5)
+                    .predict(image)
+                    .allclose(expected[0].softmax(0), 1e-4, 1e-4));
+    EXPECT_TRUE(
+        predictor.with("mask", 0.5).predict(image)[0].equal(logits.argmax(0).to(at::kByte)));
+  }
 }
 
 TEST_P(PredictorTest, RowsAreThoseOfTheWholeImage) {

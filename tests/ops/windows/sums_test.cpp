@@ -45,6 +45,44 @@ TEST(Finish, EqualsAten) {
   }
 }
 
+TEST(Finish, TakesALinearLayerFirst) {
+  using Kind = Finish::Kind;
+  const at::Tensor weights = at::rand({1, 1, 3, 7000}) + 0.1, sums = at::randn({2, 4, 3, 7000}) * 3;
+  Finish finish;
+  finish.weight = at::randn({9, 4});
+  finish.bias = at::randn({9});
+  const at::Tensor logits =
+      at::einsum("kf,nfyx->nkyx", {finish.weight, sums / weights}) + finish.bias.view({9, 1, 1});
+  for (const Kind kind : {Kind::logits, Kind::sigmoid, Kind::softmax, Kind::entropy}) {
+    finish.kind = kind;
+    const at::Tensor expected = ops::finish(logits, {}, {kind});
+    EXPECT_LT(test::max_difference(ops::finish(sums, weights, finish), expected), 1e-4);
+    EXPECT_EQ(finish.channels(4), expected.size(1));
+  }
+  finish.kind = Kind::argmax;
+  const at::Tensor classes = ops::finish(sums, weights, finish);
+  EXPECT_LE(classes.ne(logits.argmax(1, true)).sum().item<int64_t>(), 4);
+
+  // One window over rows that are finished in parts, of which one is lost in the product.
+  finish.kind = Kind::logits;
+  ops::WindowGrid grid;
+  for (const std::size_t d : {std::size_t{0}, std::size_t{2}}) {
+    const int64_t size = d == 0 ? 5 : 3000;
+    grid.axes[d] = {size, size, 0, {0}, {}, std::vector<float>(static_cast<std::size_t>(size), 2)};
+  }
+  const at::Tensor rows = at::randn({4, 5, 1, 3000}), out = at::empty({9, 4, 1, 3000}),
+                   bad = at::zeros({1}, at::kLong);
+  const auto finished = [&] { ops::finish_rows(rows, grid, 1, 5, finish, out, bad); };
+  finished();
+  const at::Tensor one = rows.narrow(1, 1, 4).unsqueeze(0) / 4;
+  EXPECT_LT(test::max_difference(out, ops::finish(one, {}, finish)[0]), 1e-5);
+  EXPECT_EQ(bad.item<int64_t>(), 0);
+  rows.select(1, 3).fill_(3e38F);
+  finish.weight.fill_(3e38F);
+  finished();
+  EXPECT_GT(bad.item<int64_t>(), 0);
+}
+
 TEST(Finish, TakesTheFirstOfEqualClasses) {
   const at::Tensor sums = at::zeros({1, 3, 9});
   EXPECT_EQ(ops::finish(sums, {}, {Finish::Kind::argmax, 0.5, at::kByte}).sum().item<int64_t>(), 0);
