@@ -143,6 +143,35 @@ TEST(Polygons, CornersHolesAndParts) {
   EXPECT_EQ(trace_labels(labels_of(3, 3, std::vector<int>(9))).size(), 0U);
 }
 
+TEST(Polygons, OfRowsAreThoseOfTheWhole) {
+  for (uint32_t seed = 1; seed < 30; ++seed) {
+    const int64_t height = 2 + seed, width = 1 + seed * 7 % 31;
+    const std::vector<int> labels = random_labels(height, width, 3, seed);
+    const std::vector<Polygon> whole = trace_labels(labels_of(height, width, labels));
+    const std::vector<uint32_t> bits(labels.begin(), labels.end());
+    LabelTracer tracer;
+    for (std::span<const uint32_t> rest = bits; !rest.empty();) {
+      const std::size_t some =
+          std::min(rest.size(), static_cast<std::size_t>(width) * (seed % 4 + 1));
+      tracer.add(rest.first(some), width);
+      rest = rest.subspan(some);
+    }
+    tracer.end_plane();
+    const std::vector<Polygon> polygons = tracer.take();
+    ASSERT_EQ(polygons.size(), whole.size());
+    std::array<double, 2> before{-1, 0};
+    for (std::size_t i = 0; i < polygons.size(); ++i) {
+      EXPECT_EQ(polygons[i].outer, whole[i].outer);
+      EXPECT_EQ(polygons[i].holes, whole[i].holes);
+      EXPECT_EQ(polygons[i].label, whole[i].label);
+      std::array<double, 2> first{1e9, 1e9};
+      for (const auto& [x, y] : polygons[i].outer) first = std::min(first, {y, x});
+      EXPECT_LT(before, first) << "in the order of their first pixels";
+      before = first;
+    }
+  }
+}
+
 TEST(Polygons, EveryTypeAndPlane) {
   for (const Dtype dtype : {Dtype::u8, Dtype::i8, Dtype::u16, Dtype::i16, Dtype::u32, Dtype::i32}) {
     Image image;

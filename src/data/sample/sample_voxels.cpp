@@ -8,6 +8,7 @@
 
 #include "data/sample/resample.h"
 #include "data/sample/taps.h"
+#include "data/sample/taps_at_matrix.h"
 #include "ops/labels/row_step.h"
 
 namespace cytra::data::spatial {
@@ -32,7 +33,7 @@ double mirrored(double place, double low, double high) {
 
 constexpr std::size_t kBeside = 2;  // voxels
 
-Taps beside(double place, int64_t n, Between between, Beyond beyond) {
+TapsOf<kBeside> beside(double place, int64_t n, Between between, Beyond beyond) {
   const auto last = static_cast<double>(n - 1);
   const bool is_far = beyond == Beyond::near && !(place >= -0.5 && place <= last + 0.5);
   if (beyond == Beyond::about_edges) place = mirrored(place, -0.5, last + 0.5);
@@ -42,10 +43,12 @@ Taps beside(double place, int64_t n, Between between, Beyond beyond) {
   // Two voxels away all is 0; what is not a number is outside, too.
   place = beyond == Beyond::zeros ? std::max(-2.0, std::min(place, last + 2))
                                   : std::max(0.0, std::min(place, last));
-  const double below = std::floor(place);
-  Taps taps;
-  taps.voxel = {static_cast<int64_t>(below), static_cast<int64_t>(below) + 1};
-  taps.weight = {1 - (place - below), place - below};
+  auto below = static_cast<int64_t>(place);  // std::floor() is a call
+  if (place < static_cast<double>(below)) --below;
+  const double share = place - static_cast<double>(below);
+  TapsOf<kBeside> taps;
+  taps.voxel = {below, below + 1};
+  taps.weight = {1 - share, share};
   for (std::size_t i = 0; i < kBeside; ++i) {
     if (is_far || taps.voxel[i] < 0 || taps.voxel[i] >= n) taps.weight[i] = 0;
     taps.voxel[i] = std::clamp<int64_t>(taps.voxel[i], 0, n - 1);
@@ -85,14 +88,19 @@ at::Tensor sample_along_axes(const at::Tensor& image,
   std::vector<int64_t> shape{image.size(0)};
   for (const AxisPlaces& own : places) {
     AxisTaps& axis = axes.emplace_back(AxisTaps{own.axis, {}});
-    for (const double place : own.from)
-      axis.taps.push_back(beside(place, image.size(own.axis + 1), own.between, beyond));
+    for (const double place : own.from) {
+      const auto [voxel, weight] = beside(place, image.size(own.axis + 1), own.between, beyond);
+      axis.taps.push_back({{voxel[0], voxel[1]}, {weight[0], weight[1]}});
+    }
     shape.push_back(std::ssize(own.from));
   }
   at::Tensor result = ops::room_for(shape, at::kFloat, folder);
   if (result.numel() == 0) return result;
-  dtype == at::kDouble ? sum_along_axes<float, double>(image, axes, kBeside, result)
-                       : sum_along_axes<float, float>(image, axes, kBeside, result);
+  const bool is_nearest = std::ranges::none_of(
+      places, [](const AxisPlaces& own) { return own.between == Between::linear; });
+  const std::size_t count = is_nearest ? 1 : kBeside;
+  dtype == at::kDouble ? sum_along_axes<float, double>(image, axes, count, result)
+                       : sum_along_axes<float, float>(image, axes, count, result);
   return result;
 }
 

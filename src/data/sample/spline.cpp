@@ -13,6 +13,7 @@
 #include "data/sample/resample.h"
 #include "data/sample/sample_voxels.h"
 #include "data/sample/taps.h"
+#include "data/sample/taps_at_matrix.h"
 #include "ops/labels/row_step.h"
 
 namespace cytra::data::spatial {

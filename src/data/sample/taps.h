@@ -14,21 +14,18 @@ constexpr std::size_t kMostTaps = 6;        // a spline of order 5
 constexpr int64_t kSampledAlone = 1 << 15;  // values: less is done before a second thread starts
 
 /// The voxels along an axis that contribute to a place, and their weights.
-struct Taps {
-  std::array<int64_t, kMostTaps> voxel{};
-  std::array<double, kMostTaps> weight{};
+template <std::size_t kMost>
+struct TapsOf {
+  std::array<int64_t, kMost> voxel{};
+  std::array<double, kMost> weight{};
 };
+using Taps = TapsOf<kMostTaps>;
 
 /// The taps of each voxel of a result's axis along `axis` of the image, 0: the first spatial one.
 struct AxisTaps {
   int64_t axis = 0;
   std::vector<Taps> taps;
 };
-
-/// An image of planes as one of stacks (C,Z,Y,X).
-inline at::Tensor as_stack(const at::Tensor& image) {
-  return image.dim() == 4 ? image : image.unsqueeze(1);
-}
 
 /// Sums `count` taps along each axis in T, line by line.
 /// Shape: image (C,[D,]H,W) of Source, any strides; result (C, taps of each axis) float32.
@@ -48,12 +45,14 @@ void sum_along_axes(const at::Tensor& image,
   }
   const std::vector<Taps>& along = *taps[2];
   int64_t first = along[0].voxel[0], last = first;
-  std::vector<std::array<T, kMostTaps>> weights(along.size());
-  for (std::size_t x = 0; x < along.size(); ++x) {
+  std::vector<int64_t> voxels;  // `count` of each place of a line, side by side
+  std::vector<T> weights;
+  for (const Taps& own : along) {
     for (std::size_t k = 0; k < count; ++k) {
-      first = std::min(first, along[x].voxel[k]);
-      last = std::max(last, along[x].voxel[k]);
-      weights[x][k] = static_cast<T>(along[x].weight[k]);
+      first = std::min(first, own.voxel[k]);
+      last = std::max(last, own.voxel[k]);
+      voxels.push_back(own.voxel[k]);
+      weights.push_back(static_cast<T>(own.weight[k]));
     }
   }
   const auto* from = image.const_data_ptr<Source>();
@@ -84,66 +83,14 @@ void sum_along_axes(const at::Tensor& image,
       }
       const T* sums = blended.data() - first;
       float* made = to + row * width;
-      for (std::size_t x = 0; x < along.size(); ++x) {
+      const int64_t* voxel = voxels.data();
+      const T* weight = weights.data();
+      for (int64_t x = 0; x < width; ++x) {
         T sum = 0;
-        for (std::size_t k = 0; k < count; ++k) sum += weights[x][k] * sums[along[x].voxel[k]];
+        for (std::size_t k = 0; k < count; ++k) sum += *weight++ * sums[*voxel++];
         made[x] = static_cast<float>(sum);
       }
     }
-  });
-}
-
-/// Sums `count` taps along each axis, for each voxel p of the result those of the places matrix @
-/// p, in float64. `taps_at`: (std::size_t axis of the image, double place) -> Taps. Shape: image
-/// (C,[D,]H,W) of Source; matrix (dims+1, dims+1) float64; result float32, contiguous.
-template <class Source, class TapsAt>
-void sum_at_matrix(const at::Tensor& image,
-                   const at::Tensor& matrix,
-                   std::size_t count,
-                   const TapsAt& taps_at,
-                   const at::Tensor& result) {
-  const at::Tensor stack = as_stack(image), made = as_stack(result);
-  const auto dims = static_cast<std::size_t>(matrix.size(0) - 1), lead = 3 - dims;
-  std::array<std::array<double, 4>, 3> rows{};  // for (z,y,x,1)
-  for (std::size_t d = 0; d < dims; ++d)
-    for (std::size_t j = 0; j <= dims; ++j)
-      rows[lead + d][lead + j] =
-          matrix[static_cast<int64_t>(d)][static_cast<int64_t>(j)].item<double>();
-  const auto* from = stack.const_data_ptr<Source>();
-  auto* to = made.mutable_data_ptr<float>();
-  const int64_t height = made.size(2), width = made.size(3), voxels = made.size(1) * height * width;
-  const auto one_voxel = [&](double z, double y, double x, int64_t voxel) {
-    std::array<Taps, 3> taps;
-    taps[0].weight[0] = 1;
-    for (std::size_t d = lead; d < 3; ++d) {
-      const std::array<double, 4>& row = rows[d];
-      taps[d] = taps_at(d - lead, row[0] * z + row[1] * y + row[2] * x + row[3]);
-      for (int64_t& tap : taps[d].voxel) tap *= stack.stride(static_cast<int64_t>(d) + 1);
-    }
-    const std::size_t planes = lead > 0 ? 1 : count;
-    for (int64_t c = 0; c < stack.size(0); ++c) {
-      const Source* channel = from + c * stack.stride(0);
-      double sum = 0;
-      for (std::size_t i = 0; i < planes; ++i) {
-        for (std::size_t j = 0; j < count; ++j) {
-          const double weight = taps[0].weight[i] * taps[1].weight[j];
-          if (weight == 0) continue;
-          const Source* line = channel + taps[0].voxel[i] + taps[1].voxel[j];
-          double part = 0;
-          for (std::size_t k = 0; k < count; ++k)
-            part += taps[2].weight[k] * static_cast<double>(line[taps[2].voxel[k]]);
-          sum += weight * part;
-        }
-      }
-      to[c * voxels + voxel] = static_cast<float>(sum);
-    }
-  };
-  at::parallel_for(0, voxels, kSampledAlone / 8, [&](int64_t begin, int64_t end) {
-    for (int64_t voxel = begin; voxel < end; ++voxel)
-      one_voxel(static_cast<double>(voxel / width / height),
-                static_cast<double>(voxel / width % height),
-                static_cast<double>(voxel % width),
-                voxel);
   });
 }
 

@@ -2,7 +2,9 @@
 #include "io/objects/geojson.h"
 
 #include <map>
+#include <optional>
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include "base/own_files.h"
@@ -21,15 +23,29 @@ class GeoJsonOutput final : public ResultOutput {
     expect_replaceable(path_);
   }
   bool takes_objects() const override { return true; }
+  bool takes_object_rows() const override { return true; }
+  void take(const ImageResult& result, const at::Tensor& rows) override {
+    if (result.is_whole()) return;
+    if (!outlines_) outlines_.emplace();
+    outlines_->add(rows[0]);
+    options_.is_stack = rows.dim() == 4;
+    numbered_ = result.classes();
+  }
   void take(const ImageResult& result, const ResultObjects& objects) override {
     options_.is_stack = objects.labels().dim() == 3;
     has_classes_ = result.has_classes();
-    for (const io::Polygon& one : objects.outlines(result.info().geometry)) {
+    for (const io::Polygon& one : objects.outlines()) {
       polygons_.push_back(one);
       classes_[one.label] = objects.class_of(one.label - objects.first());
     }
   }
   void finish(ResultFiles& files) override {
+    if (outlines_) polygons_ = outlines_->finish();
+    if (numbered_) {
+      has_classes_ = true;
+      for (const io::Polygon& one : polygons_)
+        classes_[one.label] = numbered_->at(static_cast<std::size_t>(one.label));
+    }
     if (has_classes_) {
       options_.describe = [this](int64_t label) {
         const int64_t kind = classes_.at(label);
@@ -48,7 +64,9 @@ class GeoJsonOutput final : public ResultOutput {
   const OutputPlace place_;
   const std::string path_;
   std::vector<io::Polygon> polygons_;
-  std::map<int64_t, int64_t> classes_;  // by label
+  std::optional<ObjectOutlines> outlines_;  // where objects come as rows
+  ObjectClasses numbered_;                  // their classes
+  std::map<int64_t, int64_t> classes_;      // by label
   io::GeoJsonOptions options_;
   bool has_classes_ = false;
 };

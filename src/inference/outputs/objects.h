@@ -1,13 +1,30 @@
 #pragma once
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "io/image.h"
 #include "io/objects/polygons.h"
 
 namespace cytra::inference {
+
+/// The class of each object by its number, [0]: 0; null: objects have none.
+using ObjectClasses = std::shared_ptr<const std::vector<int32_t>>;
+
+/// Traces the outlines of labels whose rows come in order.
+class ObjectOutlines {
+ public:
+  /// Shape: rows (n,X), or planes (n,Y,X), of whole numbers.
+  void add(const at::Tensor& rows);
+  /// Returns the outlines after the last rows.
+  std::vector<io::Polygon> finish();
+
+ private:
+  io::LabelTracer tracer_;
+  bool is_plane_ = false;  // which is open
+};
 
 /// The objects of one channel of a result: objects that a step has numbered, else the connected
 /// components of its classes.
@@ -21,8 +38,8 @@ class ResultObjects {
   /// The class of an object by its own label, without first().
   int64_t class_of(int64_t label) const;
   /// The outlines: one for each object, or for each plane of an object, with first() added to the
-  /// labels; made at the first call. `geometry`: of the result.
-  const std::vector<io::Polygon>& outlines(const io::Geometry& geometry) const;
+  /// labels; made at the first call.
+  const std::vector<io::Polygon>& outlines() const;
 
  private:
   at::Tensor labels_;

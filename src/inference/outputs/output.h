@@ -31,8 +31,9 @@ class ResultOutput {
   virtual ~ResultOutput() = default;
   /// Whether it needs objects, and so the whole image; else it gets rows when they are made.
   virtual bool takes_objects() const { return false; }
-  /// Whether one that takes objects takes those of one channel as rows of their labels, too. Then
-  /// ImageResult::is_whole() may be false, and no ResultObjects come.
+  /// Whether one that takes objects takes those of one channel as rows of their numbers, too. Then
+  /// ImageResult::is_whole() may be false, and no ResultObjects come. (No rows of classes: their
+  /// components come, after the last ones.)
   virtual bool takes_object_rows() const { return false; }
   /// Writes the next rows of `result`, (C,count,...), as result.info().dtype (labels may be int32
   /// here); all rows of a result that is kept whole.

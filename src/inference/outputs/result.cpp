@@ -1,15 +1,18 @@
 #include "inference/outputs/result.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "inference/outputs/measure.h"
 #include "inference/outputs/objects.h"
 #include "inference/predictor/original_grid.h"
 #include "inference/predictor/windowed_model.h"
+#include "ops/labels/component_rows.h"
 #include "ops/labels/row_step.h"
 #include "ops/windows/sums.h"
 
@@ -56,7 +59,9 @@ ImageResult::ImageResult(const Predictor& predictor,
       input_(std::move(input)),
       outputs_(std::move(outputs)) {
   begin_steps();
+  begin_components(predictor_.windowed().finish.channels(predictor_.model().out_channels));
   is_whole_ = needs_whole();
+  if (is_whole_) components_ = nullptr;
 }
 
 ImageResult::~ImageResult() = default;
@@ -111,12 +116,29 @@ void ImageResult::begin_steps() {
     add_move(false);
 }
 
+/// Prepares for objects of classes, whose rows come: where they are all in one channel.
+void ImageResult::begin_components(int64_t channels) {
+  if (result_.is_objects || channels != 1 || !has_labels() || !take_objects(outputs_)) return;
+  const std::vector<int64_t>& shape = is_moved_ ? input_->loaded_shape : input_->shape;
+  components_ = std::make_unique<ops::ComponentRows>(
+      /*connectivity=*/0,
+      std::vector<int64_t>(shape.begin() + 1, shape.end()),
+      input_->sample.folder,
+      [this](const std::vector<ops::ComponentRows::Component>& all) {
+        classes_ = std::make_shared<const std::vector<int32_t>>(
+            mapped(all, [](const auto& one) { return one.value; }));
+        std::vector<int32_t> numbers(all.size());
+        std::iota(numbers.begin(), numbers.end(), 0);
+        return numbers;
+      });
+}
+
 /// Labels of an image that fits into memory are kept whole, for the smallest type that holds them.
 bool ImageResult::needs_whole() const {
   const bool needs_steps = by_rows_ < options_.steps.size();
   const bool are_small = by_rows_ > 0 && result_.is_labels && !input_->is_by_rows();
   return options_.keeps_scored || needs_steps || are_small ||
-         take_objects(outputs_, /*not_by_rows=*/result_.is_objects);
+         take_objects(outputs_, /*not_by_rows=*/result_.is_objects || components_);
 }
 
 /// Describes the result. `shape`: (C,[D,]H,W).
@@ -147,7 +169,18 @@ void ImageResult::put(const at::Tensor& rows, io::Dtype dtype) {
   is_of_objects_ = result_.is_objects;
   if (is_of_objects_ && !has_object_)
     has_object_ = rows.numel() > 0 && rows.max().item<double>() > 0;
-  for (const auto& output : outputs_) output->take(*this, rows);
+  for (const auto& output : outputs_)
+    if (!components_ || !output->takes_objects()) output->take(*this, rows);
+  if (components_) components_->add(labels(rows).to(at::kInt));
+}
+
+/// Gives the outputs the objects of classes, after the last rows.
+void ImageResult::put_components() {
+  has_components_ = true;
+  for (at::Tensor rows = components_->rest(); rows.defined(); rows = components_->rest()) {
+    for (const auto& output : outputs_)
+      if (output->takes_objects()) output->take(*this, rows);
+  }
 }
 
 /// Checks the size, as a foreign model may return results of another size.
@@ -210,6 +243,7 @@ void ImageResult::finish() {
     }
   }
   if (is_whole_) finish_whole();
+  if (components_) put_components();
   // The first one, the image, appears last: then the files beside it exist already.
   for (auto output = outputs_.rbegin(); output != outputs_.rend(); ++output) {
     ResultFiles own;

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "inference/outputs/objects.h"
 #include "inference/outputs/output.h"
 #include "inference/postprocess/postprocess.h"
 #include "inference/predictor/input.h"
@@ -75,17 +76,21 @@ class ImageResult {
   bool has_labels() const;
   /// Converts rows to labels of classes or objects.
   at::Tensor labels(const at::Tensor& rows) const;
+  /// The classes of the objects whose rows outputs get; null: they have none.
+  const ObjectClasses& classes() const { return classes_; }
   /// Whether its objects are of more than one class, or one that has a name.
   bool has_classes() const { return !result_.is_objects || info_.shape[0] > 1; }
 
  private:
   std::size_t scored_at() const;
   void begin_steps();
+  void begin_components(int64_t channels);
   bool needs_whole() const;
   void add_move(bool are_scores);
   void describe(at::IntArrayRef shape, io::Dtype dtype);
   void expect_size(int64_t rows, int64_t columns) const;
   void put(const at::Tensor& rows, io::Dtype dtype);
+  void put_components();
   void pass(std::size_t stage, const at::Tensor& rows);
   void apply_steps();
   void finish_whole();
@@ -107,6 +112,9 @@ class ImageResult {
   bool moves_scores_ = false;  // to the voxels of the file, before all steps
   bool is_moved_ = false;      // one of the stages does it
   bool is_whole_ = false;
+  std::unique_ptr<ops::RowStep>
+      components_;                       // numbers the objects of classes; null: none are asked
+  ObjectClasses classes_;                // the components'
   std::vector<at::Tensor> rows_;         // where it is kept whole
   std::vector<at::Tensor> scored_rows_;  // where scores are moved
   int64_t taken_ = 0;                    // rows

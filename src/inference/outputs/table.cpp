@@ -28,6 +28,7 @@ class TableOutput final : public ResultOutput {
     rows_ += rows.size(1);
     measures_->add(rows[0], image.sizes().slice(1) == rows.sizes().slice(1) ? image : at::Tensor());
     geometry_ = result.info().geometry;
+    numbered_ = result.classes();
   }
   void take(const ImageResult& result, const ResultObjects& objects) override {
     if (!image_.defined()) image_ = result.image().shown(0, result.image().shape[1]);
@@ -45,6 +46,11 @@ class TableOutput final : public ResultOutput {
   }
   void finish(ResultFiles& files) override {
     if (measures_) table_ = measures_->finish(geometry_);
+    if (numbered_) {
+      has_classes_ = true;
+      for (std::vector<double>& row : table_.rows)
+        row.insert(row.begin() + 1, numbered_->at(static_cast<std::size_t>(row[0])));
+    }
     std::vector<std::vector<std::string>> cells = table_.cells();
     if (has_classes_) table_.columns.insert(table_.columns.begin() + 1, "class");
     if (has_classes_ && place_.class_name) {
@@ -64,6 +70,7 @@ class TableOutput final : public ResultOutput {
   at::Tensor image_;  // with the loaded values
   Measurements table_;
   std::optional<RowMeasures> measures_;  // of objects that come as rows
+  ObjectClasses numbered_;               // their classes
   io::Geometry geometry_;
   int64_t rows_ = 0;
   bool has_classes_ = false;

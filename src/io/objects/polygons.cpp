@@ -1,10 +1,11 @@
 #include "io/objects/polygons.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
-#include <unordered_map>
 
+#include "base/error.h"
 #include "io/pixels/format.h"
 
 namespace cytra::io {
@@ -110,7 +111,7 @@ class RingTracer {
   std::vector<bool> is_seen_;
 };
 
-/// The bits of each pixel, which differ where labels differ.
+/// The bits of each pixel of a plane, which differ where labels differ.
 std::vector<uint32_t> plane_of_labels(const Image& image, int64_t z) {
   const auto count = static_cast<std::size_t>(image.shape[2] * image.shape[3]);
   const std::size_t size = size_of(image.dtype);
@@ -121,6 +122,13 @@ std::vector<uint32_t> plane_of_labels(const Image& image, int64_t z) {
     next += size;
   }
   return labels;
+}
+
+/// The first pixel of a traced part: row, column.
+std::array<double, 2> first_pixel(const Polygon& polygon) {
+  std::array<double, 2> first{polygon.outer[0][1], polygon.outer[0][0]};
+  for (const auto& [x, y] : polygon.outer) first = std::min(first, {y, x});
+  return first;
 }
 
 int64_t label_of(Dtype dtype, uint32_t bits) {
@@ -140,35 +148,94 @@ double signed_area(const Ring& ring) {
   return twice / 2;
 }
 
-std::vector<Polygon> trace_labels(const Image& image) {
-  check_writable(image);
-  const auto [c, depth, height, width] = image.shape;
-  if (c != 1 || image.dtype == Dtype::f32 || image.dtype == Dtype::f64 ||
-      height * width > UINT32_MAX)
-    throw std::logic_error("labels of several channels, of real numbers, or of too many pixels");
-  std::vector<Polygon> polygons;
-  for (int64_t z = 0; z < depth; ++z) {
-    const std::vector<uint32_t> labels = plane_of_labels(image, z);
-    const Parts parts(labels, height, width);
-    RingTracer tracer(parts, height, width);
-    std::unordered_map<int64_t, std::size_t> polygon_of;  // by part
-    for (int64_t y = 0; y < height; ++y) {
-      for (int64_t x = 0; x < width; ++x) {
-        const uint32_t bits = labels[static_cast<std::size_t>(y * width + x)];
-        if (bits == 0 || !tracer.begins(y, x)) continue;
-        const auto [found, is_new] = polygon_of.try_emplace(parts.at(y, x), polygons.size());
-        if (is_new) polygons.push_back({{}, {}, label_of(image.dtype, bits), z});
-        Polygon& polygon = polygons[found->second];
-        for (Ring& ring : tracer.trace(y, x)) {
-          if (signed_area(ring) > 0) {
-            polygon.outer = std::move(ring);
-          } else {
-            polygon.holes.push_back(std::move(ring));
-          }
+void LabelTracer::add(std::span<const uint32_t> rows, int64_t width) {
+  const auto side = static_cast<std::size_t>(width);
+  for (; !rows.empty(); rows = rows.subspan(side), ++y_) {
+    for (std::size_t x = 0; x < side;) {
+      const std::size_t begin = x++;
+      while (x < side && rows[x] == rows[begin]) ++x;
+      if (rows[begin] != 0)
+        open_[rows[begin]].push_back({y_, static_cast<int64_t>(begin), static_cast<int64_t>(x)});
+    }
+    std::erase_if(open_, [&](const auto& object) {
+      if (object.second.back().y == y_) return false;
+      trace(object.first, object.second);
+      return true;
+    });
+  }
+}
+
+void LabelTracer::end_plane() {
+  for (const auto& [label, runs] : open_) trace(label, runs);
+  open_.clear();
+  std::sort(polygons_.begin() + static_cast<std::ptrdiff_t>(first_),
+            polygons_.end(),
+            [](const Polygon& a, const Polygon& b) { return first_pixel(a) < first_pixel(b); });
+  first_ = polygons_.size();
+  y_ = 0;
+  ++z_;
+}
+
+/// Traces the parts of an object that has ended.
+void LabelTracer::trace(uint32_t label, const std::vector<Run>& runs) {
+  const int64_t top = runs.front().y, height = runs.back().y - top + 1;
+  int64_t left = INT64_MAX, right = 0;
+  for (const Run& run : runs) {
+    left = std::min(left, run.begin);
+    right = std::max(right, run.end);
+  }
+  const int64_t width = right - left;
+  if (height * width > UINT32_MAX)
+    throw DataError("an object of {} rows and {} columns, too large for outlines", height, width);
+  std::vector<uint32_t> is_inside(static_cast<std::size_t>(height * width));
+  for (const Run& run : runs) {
+    const auto row = is_inside.begin() + (run.y - top) * width - left;
+    std::fill(row + run.begin, row + run.end, 1U);
+  }
+  const Parts parts(is_inside, height, width);
+  RingTracer tracer(parts, height, width);
+  std::unordered_map<int64_t, std::size_t> polygon_of;  // by part
+  const std::size_t first = polygons_.size();
+  for (const Run& run : runs) {
+    for (int64_t x = run.begin - left; x < run.end - left; ++x) {
+      if (!tracer.begins(run.y - top, x)) continue;
+      const auto [found, is_new] =
+          polygon_of.try_emplace(parts.at(run.y - top, x), polygons_.size());
+      if (is_new) polygons_.push_back({{}, {}, label, z_});
+      Polygon& polygon = polygons_[found->second];
+      for (Ring& ring : tracer.trace(run.y - top, x)) {
+        if (signed_area(ring) > 0) {
+          polygon.outer = std::move(ring);
+        } else {
+          polygon.holes.push_back(std::move(ring));
         }
       }
     }
   }
+  const auto move = [&](Ring& ring) {
+    for (auto& [x, y] : ring) {
+      x += static_cast<double>(left);
+      y += static_cast<double>(top);
+    }
+  };
+  for (std::size_t i = first; i < polygons_.size(); ++i) {
+    move(polygons_[i].outer);
+    for (Ring& hole : polygons_[i].holes) move(hole);
+  }
+}
+
+std::vector<Polygon> trace_labels(const Image& image) {
+  check_writable(image);
+  const auto [c, depth, height, width] = image.shape;
+  if (c != 1 || image.dtype == Dtype::f32 || image.dtype == Dtype::f64)
+    throw std::logic_error("labels of several channels, or of real numbers");
+  LabelTracer tracer;
+  for (int64_t z = 0; z < depth; ++z) {
+    tracer.add(plane_of_labels(image, z), width);
+    tracer.end_plane();
+  }
+  std::vector<Polygon> polygons = tracer.take();
+  for (Polygon& one : polygons) one.label = label_of(image.dtype, static_cast<uint32_t>(one.label));
   return polygons;
 }
 

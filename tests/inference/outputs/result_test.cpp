@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/lists.h"
 #include "config/registry.h"
 #include "inference/outputs/objects.h"
 #include "inference/predictor/subject.h"
@@ -180,27 +182,34 @@ TEST_F(ImageResultTest, FilesAreWrittenByEachOutput) {
   EXPECT_EQ(io::read_image(files[0].second).shape, (std::array<int64_t, 4>{1, 1, 40, 33}));
 }
 
-TEST_F(ImageResultTest, ObjectsOfAnImageThatIsReadByRowsAreMeasuredAsTheyCome) {
+TEST_F(ImageResultTest, ObjectsOfAnImageThatIsReadByRowsAreThoseOfTheWhole) {
   const Predictor predicts = predictor();
   const c10::InferenceMode inference_mode;
-  ResultOptions options;
-  options.steps = steps("[{_target_: FillHoles}, {_target_: ConnectedComponents}]");
-  const auto cells = [&](int64_t by_rows_from) {
-    const auto input = std::make_shared<const ModelInput>(
-        predicts.windowed().transforms.apply(sample_, "raw", {}, by_rows_from));
-    EXPECT_EQ(input->is_by_rows(), by_rows_from == 1);
-    ImageResult::Outputs outputs;
-    for (const char* name : {"image", "table"}) outputs.push_back(make_result_output(name, place_));
-    ImageResult result(predicts, options, input, std::move(outputs));
-    EXPECT_EQ(result.is_whole(), by_rows_from != 1);
-    result.run();
-    const io::Image image = io::read_image(place_.stem + ".ome.tif");
-    EXPECT_EQ(image.dtype, by_rows_from == 1 ? io::Dtype::u32 : io::Dtype::u8);
-    return io::read_table(place_.stem + ".csv").rows;
-  };
-  const auto whole = cells(INT64_MAX);
-  EXPECT_FALSE(whole.empty());
-  EXPECT_EQ(cells(1), whole);
+  place_.class_name = [](int64_t number) { return "kind " + std::to_string(number); };
+  const std::vector<std::string> endings{".csv", ".geojson", "_rois.zip"};
+  for (const char* list : {"[{_target_: FillHoles}, {_target_: ConnectedComponents}]", "[]"}) {
+    ResultOptions options;
+    options.steps = steps(list);
+    const auto written = [&](int64_t by_rows_from) {
+      const auto input = std::make_shared<const ModelInput>(
+          predicts.windowed().transforms.apply(sample_, "raw", {}, by_rows_from));
+      EXPECT_EQ(input->is_by_rows(), by_rows_from == 1);
+      options.keeps_scored = by_rows_from != 1;
+      ImageResult::Outputs outputs;
+      for (const char* name : {"image", "table", "geojson", "imagej_roi"})
+        outputs.push_back(make_result_output(name, place_));
+      ImageResult result(predicts, options, input, std::move(outputs));
+      EXPECT_EQ(result.is_whole(), by_rows_from != 1);
+      result.run();
+      EXPECT_EQ(result.has_components(), options.steps.empty());
+      EXPECT_EQ(result.files().size(), 4U);
+      return mapped(endings, [&](const std::string& end) { return read_file(place_.stem + end); });
+    };
+    const std::vector<std::string> whole = written(INT64_MAX), by_rows = written(1);
+    EXPECT_GT(io::read_table(place_.stem + ".csv").rows.size(), 3U);
+    for (std::size_t i = 0; i < endings.size(); ++i)
+      EXPECT_TRUE(by_rows[i] == whole[i]) << list << endings[i];
+  }
 }
 
 TEST_F(ImageResultTest, LogitsOfAMaskTellItsObjects) {
