@@ -28,7 +28,10 @@ const WindowPasses& passes_on(const at::Tensor& tensor) {
   return tensor.is_cpu() ? cpu_passes() : aten_passes();
 }
 
-constexpr int64_t kProjected = 8192;  // voxels at once
+/// Voxels that are projected at once: on a CPU what caches hold.
+int64_t projected_at_once(const at::Tensor& sums) {
+  return int64_t{1} << (sums.is_cpu() ? 13 : 18);
+}
 
 /// Finishes features (K,V) by the linear layer of `finish` -> out (K',V). `bad`: as finish_rows().
 void finish_projected(const at::Tensor& features,
@@ -38,12 +41,14 @@ void finish_projected(const at::Tensor& features,
                       const at::Tensor& bad) {
   Finish then = finish;
   then.weight = then.bias = at::Tensor();
-  const at::Tensor bias = finish.bias.unsqueeze(1);
-  for (int64_t begin = 0; begin < features.size(1); begin += kProjected) {
-    const int64_t count = std::min(kProjected, features.size(1) - begin);
+  const at::Tensor weight = finish.weight.to(features.device());
+  const at::Tensor bias = finish.bias.to(features.device()).unsqueeze(1);
+  const int64_t most = projected_at_once(features);
+  for (int64_t begin = 0; begin < features.size(1); begin += most) {
+    const int64_t count = std::min(most, features.size(1) - begin);
     at::Tensor some = features.narrow(1, begin, count);
     if (weights.defined()) some = some / weights.narrow(0, begin, count);
-    const at::Tensor made = finish.weight.matmul(some).add_(bias);
+    const at::Tensor made = weight.matmul(some).add_(bias);
     // Sums that were finite have been counted, so this is what a product has lost.
     if (bad.defined()) bad.add_(made.sum().isfinite().logical_not());
     passes_on(made).finish_voxels(made, {}, then, out.narrow(1, begin, count));
@@ -179,7 +184,7 @@ void finish_rows(const at::Tensor& sums,
   if (!finish.weight.defined())
     return passes_on(sums).finish_rows(sums, grid, begin, end, finish, out, bad);
   const int64_t voxels = sums.size(2) * sums.size(3);
-  const int64_t some = std::max<int64_t>(1, kProjected / voxels);
+  const int64_t some = std::max<int64_t>(1, projected_at_once(sums) / voxels);
   for (int64_t row = begin; row < end; row += some) {
     const int64_t count = std::min(some, end - row);
     const at::Tensor mean =
