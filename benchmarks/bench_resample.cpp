@@ -3,37 +3,15 @@
 // line.
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include "cpu_time.h"
 #include "data/sample/image_tensor.h"
 #include "data/sample/resample.h"
 #include "data/sample/spline.h"
 #include "io/reader.h"
-
-namespace {
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-/// The least of three times.
-template <class Work>
-void time_work(const char* name, const char* end, const Work& work) {
-  double best = 1e300;
-  for (int i = 0; i < 3; ++i) {
-    const double begin = cpu_seconds();
-    work();
-    best = std::min(best, cpu_seconds() - begin);
-  }
-  std::printf("\"%s\": %.4f%s", name, best, end);
-}
-
-}  // namespace
 
 int main(int, char** argv) {
   using namespace cytra;
@@ -50,16 +28,16 @@ int main(int, char** argv) {
     spatial::sample_affine(image, matrix, size, mode, "border", at::kDouble, true);
   };
   std::printf("{");
-  time_work("turned", ", ", [&] { sampled(turned, "bilinear"); });
+  bench::time_work("turned", ", ", [&] { sampled(turned, "bilinear"); });
   at::Tensor finer = at::eye(4, at::kDouble);
   for (int64_t d = 0; d < 3; ++d) {
     auto& side = size[static_cast<std::size_t>(d)];
     finer[d][d] = static_cast<double>(side - 1) / static_cast<double>(side * 5 / 4 - 1);
     side = side * 5 / 4;
   }
-  time_work("nearest", ", ", [&] { sampled(finer, "nearest"); });
-  time_work("linear", ", ", [&] { sampled(finer, "bilinear"); });
-  time_work("cubic", "}\n", [&] {
+  bench::time_work("nearest", ", ", [&] { sampled(finer, "nearest"); });
+  bench::time_work("linear", ", ", [&] { sampled(finer, "bilinear"); });
+  bench::time_work("cubic", "}\n", [&] {
     spatial::sample_spline(image, finer, size, 3, "border", true);
   });
 }

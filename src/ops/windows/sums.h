@@ -86,7 +86,7 @@ struct Finish {
   } kind = Kind::logits;
   double threshold = 0.5;            // of the probability, for Kind::threshold
   at::ScalarType type = at::kFloat;  // of the result; uint8 of sigmoid and softmax: round(255 p)
-  /// A linear layer that comes first, (K',K) and (K') float32 on the sums' device; undefined: none.
+  /// A linear layer that comes first, (K',K) and (K') float32; undefined: none.
   at::Tensor weight = {}, bias = {};
   /// `given`: of the sums.
   int64_t channels(int64_t given) const {
