@@ -1,5 +1,7 @@
 #pragma once
 // Include only from .cpp files, as nn/model.h.
+#include <utility>
+
 #include <torch/nn/module.h>
 
 namespace cytra::nn {
@@ -16,11 +18,11 @@ inline thread_local Watcher* watcher = nullptr;
 
 /// module.forward(input, more...), seen by the watcher: models run their parts by it, so that
 /// summarize() can measure their shapes, FLOPs and memory.
-template <class Module, class... More>
-at::Tensor call(Module& module, const at::Tensor& input, const More&... more) {
+template <class Module, class Input, class... More>
+at::Tensor call(Module& module, Input&& input, More&&... more) {
   Watcher* const watching = watcher;
   if (watching != nullptr) watching->begin(module, input);
-  at::Tensor output = module.forward(input, more...);
+  at::Tensor output = module.forward(std::forward<Input>(input), std::forward<More>(more)...);
   if (watching != nullptr) watching->end(output);
   return output;
 }

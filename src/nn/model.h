@@ -82,8 +82,9 @@ struct Model : torch::nn::Module {
  protected:
   /// block->forward(inputs...) of one of the blocks that gradient_checkpointing works by.
   template <class Block, class... Inputs>
-  at::Tensor run(const std::shared_ptr<Block>& block, const Inputs&... inputs) const {
-    return settings.gradient_checkpointing ? checkpoint(block, inputs...) : call(*block, inputs...);
+  at::Tensor run(const std::shared_ptr<Block>& block, Inputs&&... inputs) const {
+    return settings.gradient_checkpointing ? checkpoint(block, inputs...)
+                                           : call(*block, std::forward<Inputs>(inputs)...);
   }
 };
 

@@ -1,5 +1,7 @@
 // Runs PyTorch's operations one after the other.
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -23,6 +25,8 @@ class Eager final : public FixedEngine {
     if (options.quantization == "int8_dynamic") int8_ = std::make_unique<ops::Int8Weights>();
   }
   std::vector<Tensor> run(const Tensor& windows) override {
+    if (const Kept kept = take_kept(); kept.window.defined() && kept.window.equal(windows))
+      return kept.outputs;
     const ops::ConstantWeights::Scope constant(weights_);
     std::optional<ops::Int8Weights::Scope> in_int8;
     if (int8_) in_int8.emplace(*int8_);
@@ -43,13 +47,30 @@ class Eager final : public FixedEngine {
         int8_ ? fmt::format("{} linear layers in int8, ", int8_->count()) : "";
     return "eager, " + layers + name_of(precision_.compute);
   }
+  /// Runs a window. Its outputs are kept for the next run(), which is likely to be of the same one.
+  void run_first(const Tensor& window) {
+    Kept kept{window.clone(), run(window)};
+    const std::lock_guard lock(mutex_);
+    kept_ = std::move(kept);
+  }
   bool has_int8() const { return int8_ && int8_->count() > 0; }
   bool takes_any_size() const override { return true; }
   bool was_accepted() const override { return int8_ == nullptr; }
 
  private:
+  struct Kept {
+    Tensor window;
+    std::vector<Tensor> outputs;
+  };
+  Kept take_kept() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(kept_, {});
+  }
+
   const EngineModel model_;
   const device::Precision precision_;
+  std::mutex mutex_;
+  Kept kept_;
   ops::ConstantWeights weights_;
   std::unique_ptr<ops::Int8Weights> int8_;  // null: none
 };
@@ -58,28 +79,28 @@ int rank_eager(const EngineModel&, const EngineOptions&) {
   return 1;
 }
 
-/// Whether eager is faster on a CPU than OpenVINO, which has direct convolutions alone and is
-/// otherwise faster: whether Winograd's spare enough of the multiplications of a window.
-bool is_eager_best(const EngineModel& model, const EngineOptions& options, const Tensor& example) {
+/// Eager, where it is faster on a CPU than OpenVINO, which has direct convolutions alone and is
+/// otherwise faster: where Winograd's spare enough of the multiplications of a window.
+std::unique_ptr<FixedEngine> best_eager(const EngineModel& model,
+                                        const EngineOptions& options,
+                                        const Tensor& example) {
   constexpr double kLeast = 0.4;  // of all; measured: docs/benchmarks.md, "inference"
   if (!model.device.is_cpu() || precision_of(options).compute != at::kFloat ||
       options.quantization != "none" || model.torchscript ||
       model.onnx ||  // they have others' convolutions
       device::conv_algorithm() == device::ConvAlgorithm::direct)
-    return false;
+    return nullptr;
   const c10::InferenceMode inference_mode;
-  ops::ConstantWeights weights;
-  const ops::ConstantWeights::Scope constant(weights);
+  auto engine = std::make_unique<Eager>(model, options);
   const double before = ops::cpu::spared_multiplications();
-  const nn::Flops all =
-      nn::count_flops([&] { forward_with(model, precision_of(options), example.narrow(0, 0, 1)); });
+  const nn::Flops all = nn::count_flops([&] { engine->run_first(example.narrow(0, 0, 1)); });
   const double spared = 2 * (ops::cpu::spared_multiplications() - before) /
                         std::max<double>(1, static_cast<double>(all.forward));
-  if (spared < kLeast) return false;
+  if (spared < kLeast) return nullptr;
   log::info("{}: eager, float32; Winograd's convolutions spare {:.0f} % of the multiplications",
             model.name,
             100 * spared);
-  return true;
+  return engine;
 }
 
 std::unique_ptr<FixedEngine> make_eager(const EngineModel& model,
@@ -94,7 +115,7 @@ std::unique_ptr<FixedEngine> make_eager(const EngineModel& model,
   return engine;
 }
 
-const bool added_eager = add_engine("eager", {rank_eager, make_eager, is_eager_best});
+const bool added_eager = add_engine("eager", {rank_eager, make_eager, best_eager});
 
 }  // namespace
 }  // namespace cytra::inference

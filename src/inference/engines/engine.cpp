@@ -371,8 +371,9 @@ std::unique_ptr<Engine> make_engine(const EngineModel& given,
   const std::vector<std::string> names = candidates(model, options);
   for (const std::string& name : names) {
     const EngineEntry& entry = engine_entries().at(name);
-    if (names.size() > 1 && entry.is_best != nullptr && entry.is_best(model, options, example))
-      return attempt(name, model, options, example);
+    if (names.size() == 1 || entry.make_best == nullptr) continue;
+    if (std::shared_ptr<FixedEngine> best = entry.make_best(model, options, example))
+      return std::make_unique<EnginePool>(entry, model, options, example, std::move(best));
   }
   for (const std::string& name : names) {
     if (name == "eager" && options.quantization == "none")

@@ -41,10 +41,11 @@ struct EngineEntry {
   std::unique_ptr<FixedEngine> (*make)(const EngineModel& model,
                                        const EngineOptions& options,
                                        const Tensor& example);
-  /// Whether the engine is the fastest for these windows, whatever its rank; null: its rank says.
-  bool (*is_best)(const EngineModel& model,
-                  const EngineOptions& options,
-                  const Tensor& example) = nullptr;
+  /// Makes the engine where it is the fastest for these windows, whatever its rank, or nothing;
+  /// null: its rank says.
+  std::unique_ptr<FixedEngine> (*make_best)(const EngineModel& model,
+                                            const EngineOptions& options,
+                                            const Tensor& example) = nullptr;
   /// Throws: ConfigError for values of its own options that it does not know; null: it has none.
   void (*check)(const EngineOptions& options) = nullptr;
 };

@@ -1,5 +1,7 @@
 #include "nn/blocks/dynunet_block.h"
 
+#include <utility>
+
 #include <ATen/ATen.h>
 
 namespace cytra::nn {
@@ -33,8 +35,8 @@ UnetBlock::UnetBlock(int64_t in, int64_t out, const UnetBlockOptions& options)
 }
 
 at::Tensor UnetBlock::forward(const at::Tensor& x) {
-  const at::Tensor y = call(*conv2_, norm_act(*norm1_, *act_, call(*conv1_, x)));
-  if (!residual_) return norm_act(*norm2_, *act_, y);
+  at::Tensor y = call(*conv2_, norm_act(*norm1_, *act_, call(*conv1_, x)));
+  if (!residual_) return norm_act(*norm2_, *act_, std::move(y));
   return act_->of_result(call(*norm2_, y) + (conv3_ ? call(*norm3_, call(*conv3_, x)) : x));
 }
 
@@ -48,8 +50,9 @@ UnetUpBlock::UnetUpBlock(
                                     options.dropout))),
       conv_block_(put<UnetBlock>(*this, "conv_block", 2 * out, out, options)) {}
 
-at::Tensor UnetUpBlock::forward(const at::Tensor& x, const at::Tensor& skip) {
-  return call(*conv_block_, at::cat({call(*transp_conv_, x), skip}, 1));
+at::Tensor UnetUpBlock::forward(const at::Tensor& x, at::Tensor skip) {
+  const at::Tensor both = at::cat({call(*transp_conv_, x), std::move(skip)}, 1);
+  return call(*conv_block_, both);
 }
 
 UnetOutBlock::UnetOutBlock(int64_t in, int64_t out, const UnetBlockOptions& options) {

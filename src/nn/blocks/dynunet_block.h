@@ -39,7 +39,7 @@ struct UnetUpBlock final : torch::nn::Module {
               const Sizes& scale,
               bool trans_bias,
               const UnetBlockOptions& options);
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& skip);
+  at::Tensor forward(const at::Tensor& x, at::Tensor skip);
 
  private:
   std::shared_ptr<Convolution> transp_conv_;

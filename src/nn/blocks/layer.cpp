@@ -1,6 +1,7 @@
 #include "nn/blocks/layer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "nn/blocks/layers.h"
@@ -33,7 +34,7 @@ at::Tensor Sequence::forward(const at::Tensor& input) {
     auto* activation =
         next < layers_.size() ? dynamic_cast<Activation*>(layers_[next].get()) : nullptr;
     if (norm != nullptr && activation != nullptr) {
-      x = norm_act(*norm, *activation, x);
+      x = norm_act(*norm, *activation, std::move(x));
       i = next;
     } else {
       x = call(*layers_[i], x);
@@ -52,6 +53,12 @@ torch::nn::Module& parent_of(torch::nn::Module& root, const std::string& name) {
       found != nullptr ? **found
                        : *root.register_module(first, std::make_shared<torch::nn::Module>());
   return parent_of(child, name.substr(dot + 1));
+}
+
+at::Tensor popped(std::vector<at::Tensor>& skips) {
+  at::Tensor last = std::move(skips.back());
+  skips.pop_back();
+  return last;
 }
 
 Sizes product_of(const std::vector<Sizes>& strides) {

@@ -54,6 +54,9 @@ std::shared_ptr<Module> put(torch::nn::Module& root,
   return put(root, name, std::make_shared<Module>(std::forward<Arguments>(arguments)...));
 }
 
+/// Takes the last of the skips, which they no longer hold: its memory is free when it was used.
+at::Tensor popped(std::vector<at::Tensor>& skips);
+
 /// The product of all strides, per dimension: what sides must be multiples of.
 Sizes product_of(const std::vector<Sizes>& strides);
 

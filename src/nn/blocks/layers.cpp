@@ -2,6 +2,7 @@
 #include "nn/blocks/layers.h"
 
 #include <cmath>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <torch/nn/init.h>
@@ -147,11 +148,11 @@ Norm::Norm(const NormOptions& options, int64_t channels) : options_(options) {
   }
 }
 
-at::Tensor Norm::forward(const at::Tensor& x, const ops::Activation& activation) {
+at::Tensor Norm::forward(at::Tensor x, const ops::Activation& activation) {
   const auto& [kind, eps] = std::tie(options_.kind, options_.eps);
-  if (kind == "instance") return ops::instance_norm(x, weight, bias, eps, activation);
+  if (kind == "instance") return ops::instance_norm(std::move(x), weight, bias, eps, activation);
   if (kind == "group")
-    return ops::group_norm(x, options_.num_groups, weight, bias, eps, activation);
+    return ops::group_norm(std::move(x), options_.num_groups, weight, bias, eps, activation);
   if (kind == "layer")
     return ops::layer_norm(x, options_.normalized_shape, weight, bias, eps, activation);
   if (kind.empty() || is_folded) return ops::activate(x, activation);
@@ -159,7 +160,7 @@ at::Tensor Norm::forward(const at::Tensor& x, const ops::Activation& activation)
   if (is_training() && sum_over_processes)
     return ops::synced_batch_norm(x, weight, bias, running_, eps, sum_over_processes, activation);
   const bool by_batch = is_training() || !has_running_statistics();
-  return ops::batch_norm(x, weight, bias, running_, by_batch, eps, activation);
+  return ops::batch_norm(std::move(x), weight, bias, running_, by_batch, eps, activation);
 }
 
 std::pair<at::Tensor, at::Tensor> Norm::scale_and_shift() const {
@@ -238,10 +239,10 @@ at::Tensor Activation::of_result(at::Tensor x) {
   return call(*this, x);
 }
 
-at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x) {
-  if (norm.is_folded) return activation.of_result(x);
-  if (const auto simple = activation.simple()) return call(norm, x, *simple);
-  return call(activation, call(norm, x));
+at::Tensor norm_act(Norm& norm, Activation& activation, at::Tensor x) {
+  if (norm.is_folded) return activation.of_result(std::move(x));
+  if (const auto simple = activation.simple()) return call(norm, std::move(x), *simple);
+  return call(activation, call(norm, std::move(x), ops::Activation{}));
 }
 
 bool Dropout::is_dropping() const {

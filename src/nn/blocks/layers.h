@@ -54,7 +54,7 @@ struct Norm final : Layer {
   Norm(const NormOptions& options, int64_t channels);
   at::Tensor forward(const at::Tensor& x) override { return forward(x, {}); }
   /// The norm with the activation after it.
-  at::Tensor forward(const at::Tensor& x, const ops::Activation& activation);
+  at::Tensor forward(at::Tensor x, const ops::Activation& activation);
   bool is_of_batch() const { return options_.kind == "batch"; }
   bool has_running_statistics() const { return running_.mean.defined(); }
   /// The map of a batch norm in evaluation mode, x * scale + shift: (C) double each.
@@ -97,8 +97,9 @@ struct Activation final : Layer {
   std::optional<ops::Activation> simple_;
 };
 
-/// The activation of the norm of x, in one operation where there is one.
-at::Tensor norm_act(Norm& norm, Activation& activation, const at::Tensor& x);
+/// The activation of the norm of x, in one operation where there is one. An x that is moved in may
+/// be overwritten: ops/norm/norm.h.
+at::Tensor norm_act(Norm& norm, Activation& activation, at::Tensor x);
 
 /// Drops single values or, with `channels`, whole channels, in training.
 struct Dropout final : Layer {

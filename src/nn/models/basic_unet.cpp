@@ -92,9 +92,10 @@ class BasicUNet final : public ImageModel {
     std::vector<at::Tensor> skips;
     at::Tensor x = image;
     for (const auto& block : encoder_) skips.push_back(x = run(block, x));
+    skips.pop_back();  // of the bottom
     for (std::size_t i = 0; i < decoder_.size(); ++i) {
-      const at::Tensor& skip = skips[decoder_.size() - 1 - i];
-      x = run(decoder_[i], at::cat({skip, run(upsamples_[i], x)}, 1));
+      x = at::cat({popped(skips), run(upsamples_[i], x)}, 1);
+      x = run(decoder_[i], x);
     }
     return call(*final_, x);
   }

@@ -249,8 +249,7 @@ class DynUNet final : public ImageModel, public NnunetModel {
     for (const auto& block : encoder_) skips.push_back(x = run(block, x));
     skips.pop_back();
     for (const auto& block : decoder_) {
-      x = run(block, x, skips.back());
-      skips.pop_back();  // as many are left as there are finer levels
+      x = run(block, x, popped(skips));  // as many are left as there are finer levels
       take(skips.size(), x);
     }
   }

@@ -313,8 +313,9 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
       for (const auto& block : stage) x = run(block, x);
       skips.push_back(x);
     }
+    skips.pop_back();  // of the bottom
     for (std::size_t i = 0; i < decoder_.size(); ++i) {
-      x = at::cat({call(*ups_[i], x), skips[decoder_.size() - 1 - i]}, 1);
+      x = at::cat({call(*ups_[i], x), popped(skips)}, 1);
       for (const auto& block : decoder_[i]) x = run(block, x);
       take(i, x);
     }

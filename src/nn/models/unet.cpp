@@ -141,8 +141,10 @@ class UNet final : public ImageModel {
     at::Tensor x = image;
     for (const auto& block : down_) skips.push_back(x = run(block, x));
     x = run(bottom_, x);
-    for (std::size_t level = up_.size(); level-- > 0;)
-      x = run(up_[level], at::cat({skips[level], x}, 1));
+    for (std::size_t level = up_.size(); level-- > 0;) {
+      x = at::cat({popped(skips), x}, 1);
+      x = run(up_[level], x);
+    }
     return x;
   }
   std::vector<int64_t> divisor() const override { return product_of(strides_); }

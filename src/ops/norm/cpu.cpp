@@ -88,13 +88,14 @@ at::Tensor normalize_typed(const at::Tensor& x,
                            const Affine& affine,
                            const NormForm& form,
                            bool is_fixed,
+                           bool in_place,
                            double* statistics) {
   const Layout layout(x, form);
   const int64_t channels = layout.channels, partial_size = 3 * channels;
   const Kernels<T>& kernel = kernels<T>();
-  const at::Tensor y = at::empty_like(x);
-  const T* from = static_cast<const T*>(x.const_data_ptr());
+  const at::Tensor y = in_place ? x : at::empty_like(x);
   T* to = static_cast<T*>(y.mutable_data_ptr());
+  const T* from = static_cast<const T*>(x.const_data_ptr());
   Coefficients coefficients(layout, kNormCoefficients);
 
   const auto set_cell = [&](int64_t run, int64_t c, int64_t cell, const double*) {
@@ -293,7 +294,8 @@ Normalized normalize(const at::Tensor& x,
                      const at::Tensor& weight,
                      const at::Tensor& bias,
                      const NormForm& form,
-                     const at::Tensor& fixed) {
+                     const at::Tensor& fixed,
+                     bool in_place) {
   const bool is_fixed = fixed.defined();
   const int64_t shares = form.across_batch ? x.size(1) : x.size(0) * form.groups;
   const at::Tensor statistics = is_fixed ? fixed : at::zeros({shares, 2}, at::kDouble);
@@ -301,7 +303,8 @@ Normalized normalize(const at::Tensor& x,
   const auto typed = x.scalar_type() == at::kFloat      ? normalize_typed<float>
                      : x.scalar_type() == at::kBFloat16 ? normalize_typed<Bfloat16>
                                                         : normalize_typed<Float16>;
-  return {typed(x, affine, form, is_fixed, statistics.mutable_data_ptr<double>()), statistics};
+  return {typed(x, affine, form, is_fixed, in_place, statistics.mutable_data_ptr<double>()),
+          statistics};
 }
 
 Gradients normalize_backward(const SavedForBackward& saved, const at::Tensor& grad, bool needs_x) {

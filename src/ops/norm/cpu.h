@@ -23,13 +23,14 @@ struct Normalized {
   at::Tensor coefficients;  // of a GPU: (N C,6) float32, which its backward pass reads and writes
 };
 
-/// Normalises by the statistics of `x`, or by `fixed` ones.
+/// Normalises by the statistics of `x`, or by `fixed` ones; with `in_place` in the memory of `x`.
 /// Shape: x (N,C,[D,]H,W), weight and bias (C) float32, fixed (shares,2) -> output like x.
 Normalized normalize(const at::Tensor& x,
                      const at::Tensor& weight,
                      const at::Tensor& bias,
                      const NormForm& form,
-                     const at::Tensor& fixed);
+                     const at::Tensor& fixed,
+                     bool in_place = false);
 
 struct SavedForBackward {
   at::Tensor tensor;  // the input; the output when `is_output`

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -46,8 +47,9 @@ cpu::Normalized normalize_here(const at::Tensor& x,
                                const at::Tensor& weight,
                                const at::Tensor& bias,
                                const NormForm& form,
-                               const at::Tensor& fixed) {
-  return x.is_cpu() ? cpu::normalize(x, weight, bias, form, fixed)
+                               const at::Tensor& fixed,
+                               bool in_place = false) {
+  return x.is_cpu() ? cpu::normalize(x, weight, bias, form, fixed, in_place)
                     : gpu::normalize(x, weight, bias, form);
 }
 
@@ -111,7 +113,7 @@ at::Tensor in_float(const at::Tensor& parameter) {
 }
 
 /// Normalises by our kernels; `statistics` gets those of the batch.
-at::Tensor run_kernels(const at::Tensor& x,
+at::Tensor run_kernels(at::Tensor x,
                        const at::Tensor& given_weight,
                        const at::Tensor& given_bias,
                        const NormForm& form,
@@ -127,7 +129,8 @@ at::Tensor run_kernels(const at::Tensor& x,
     if (statistics != nullptr) *statistics = results[1];
     return results[0];
   }
-  const cpu::Normalized result = normalize_here(x, weight, bias, form, fixed);
+  const bool is_own = x.use_count() == 1 && x.storage().use_count() == 1;
+  const cpu::Normalized result = normalize_here(x, weight, bias, form, fixed, is_own);
   if (statistics != nullptr) *statistics = result.statistics;
   return result.output;
 }
@@ -183,7 +186,7 @@ at::Tensor activate(const at::Tensor& x, const Activation& activation) {
   return x;
 }
 
-at::Tensor instance_norm(const at::Tensor& x,
+at::Tensor instance_norm(at::Tensor x,
                          const at::Tensor& weight,
                          const at::Tensor& bias,
                          double eps,
@@ -194,10 +197,10 @@ at::Tensor instance_norm(const at::Tensor& x,
                         activation);
   }
   const NormForm form{x.size(1), false, eps, fused_slope(activation)};
-  return activate_rest(run_kernels(x, weight, bias, form), activation);
+  return activate_rest(run_kernels(std::move(x), weight, bias, form), activation);
 }
 
-at::Tensor group_norm(const at::Tensor& x,
+at::Tensor group_norm(at::Tensor x,
                       int64_t groups,
                       const at::Tensor& weight,
                       const at::Tensor& bias,
@@ -207,10 +210,10 @@ at::Tensor group_norm(const at::Tensor& x,
   if (!has_kernel(x, weight, bias) || groups < 1 || x.size(1) % groups != 0)
     return activate_own(at::group_norm(x, groups, weight, bias, eps), activation);
   const NormForm form{groups, false, eps, fused_slope(activation)};
-  return activate_rest(run_kernels(x, weight, bias, form), activation);
+  return activate_rest(run_kernels(std::move(x), weight, bias, form), activation);
 }
 
-at::Tensor batch_norm(const at::Tensor& x,
+at::Tensor batch_norm(at::Tensor x,
                       const at::Tensor& weight,
                       const at::Tensor& bias,
                       const RunningStatistics& running,
@@ -241,13 +244,13 @@ at::Tensor batch_norm(const at::Tensor& x,
   const NormForm form{x.size(1), true, eps, fused_slope(activation)};
   if (is_fixed) {
     const at::Tensor fixed = at::stack({running.mean, running.variance}, 1).to(at::kDouble);
-    return activate_rest(run_kernels(x, weight, bias, form, fixed), activation);
+    return activate_rest(run_kernels(std::move(x), weight, bias, form, fixed), activation);
   }
   at::Tensor statistics;
-  const at::Tensor y = run_kernels(x, weight, bias, form, {}, &statistics);
+  const at::Tensor y = run_kernels(std::move(x), weight, bias, form, {}, &statistics);
   if (running.mean.defined()) {
     const at::NoGradGuard no_grad;
-    const double count = static_cast<double>(x.numel() / x.size(1)), momentum = running.momentum;
+    const double count = static_cast<double>(y.numel() / y.size(1)), momentum = running.momentum;
     running.mean.mul_(1 - momentum).add_(statistics.select(1, 0), momentum);
     // What is remembered is the unbiased variance.
     running.variance.mul_(1 - momentum)

@@ -18,18 +18,19 @@ at::Tensor activate(const at::Tensor& x, const Activation& activation);
 
 // The affine map's `weight` and `bias` have shape (C); both undefined: there is none. The output
 // has the shape, type and memory format of `x`, (N,C,[D,]H,W), and must not be changed in place
-// before the backward pass: it may be kept for it.
+// before the backward pass: it may be kept for it. An `x` that is moved in and whose memory nothing
+// else holds becomes the output where no gradient is needed (on a CPU).
 // Throws: c10::Error when the shapes do not fit; as torch's, DataError with a remedy where a mean
 // would be of one value.
 
-at::Tensor instance_norm(const at::Tensor& x,
+at::Tensor instance_norm(at::Tensor x,
                          const at::Tensor& weight,
                          const at::Tensor& bias,
                          double eps,
                          const Activation& activation = {});
 
 /// `groups` divides C.
-at::Tensor group_norm(const at::Tensor& x,
+at::Tensor group_norm(at::Tensor x,
                       int64_t groups,
                       const at::Tensor& weight,
                       const at::Tensor& bias,
@@ -44,7 +45,7 @@ struct RunningStatistics {
 };
 
 /// Normalises, while `training`, by the batch's mean and variance; else by the running ones.
-at::Tensor batch_norm(const at::Tensor& x,
+at::Tensor batch_norm(at::Tensor x,
                       const at::Tensor& weight,
                       const at::Tensor& bias,
                       const RunningStatistics& running,

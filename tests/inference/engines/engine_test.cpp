@@ -292,7 +292,11 @@ TEST(Engine, AutoIsEagerWhereWinogradsConvolutionsSpareEnough) {
   for (at::Tensor& parameter : model->parameters()) parameter.requires_grad_(false);
   nn::place(*model, at::kCPU);
   inference::EngineModel forward;
-  forward.forward = [&](const at::Tensor& x) { return std::vector<at::Tensor>{(*model)(x)}; };
+  int passes = 0;
+  forward.forward = [&](const at::Tensor& x) {
+    ++passes;
+    return std::vector<at::Tensor>{(*model)(x)};
+  };
   const at::Tensor windows = at::randn({3, 1, 64, 64}), others = at::randn({2, 1, 48, 80});
   const auto engine = inference::make_engine(forward, options_of("auto"), windows);
   EXPECT_EQ(engine->text(), "eager, float32");
@@ -303,6 +307,19 @@ TEST(Engine, AutoIsEagerWhereWinogradsConvolutionsSpareEnough) {
     device::set_conv_algorithm(device::ConvAlgorithm::automatic);
     EXPECT_LT(test::max_difference(values, exact), 1e-4 * exact.abs().max().item<double>());
     EXPECT_GT(test::max_difference(values, exact), 0);
+  }
+  // The window by which it was chosen is not predicted again, unless its memory holds another.
+  at::Tensor one = at::randn({1, 1, 64, 64});
+  for (const int more : {0, 1}) {
+    const auto chosen = inference::make_engine(forward, options_of("auto"), one);
+    if (more == 1) one.normal_();
+    const at::Tensor expected = (*model)(one);
+    passes = 0;
+    const at::Tensor values = chosen->run(one)[0];
+    EXPECT_LT(test::max_difference(values, expected), 1e-4 * expected.abs().max().item<double>());
+    EXPECT_EQ(passes, more);
+    EXPECT_TRUE(chosen->run(one)[0].equal(values));
+    EXPECT_EQ(passes, more + 1);
   }
 }
 

@@ -349,6 +349,27 @@ TEST(Norms, KeepsNothingWithoutGradients) {
   EXPECT_LT(difference(y, expected), 1e-5);
 }
 
+TEST(Norms, OnlyMemoryThatNothingElseHoldsBecomesTheOutput) {
+  const at::NoGradGuard no_grad;
+  for (const bool is_channels_last : {false, true}) {
+    const Inputs inputs = make_inputs({2, 24, 20, 21}, is_channels_last);
+    const auto normalized = [&](at::Tensor x) {
+      return ops::instance_norm(std::move(x), inputs.weight, inputs.bias, kEpsilon, leaky(0.01));
+    };
+    at::Tensor own = inputs.x.clone();
+    const at::Tensor expected = normalized(own);  // a copy of the handle: `own` still holds it
+    EXPECT_TRUE(own.equal(inputs.x));
+    at::Tensor viewed = inputs.x.clone();
+    const at::Tensor view = viewed.detach();
+    EXPECT_TRUE(normalized(std::move(viewed)).equal(expected));
+    EXPECT_TRUE(view.equal(inputs.x));
+    const void* const memory = own.const_data_ptr();
+    const at::Tensor y = normalized(std::move(own));
+    EXPECT_EQ(y.const_data_ptr(), memory);
+    EXPECT_TRUE(y.equal(expected));
+  }
+}
+
 TEST(Norms, TakesOtherTypesAndStrides) {
   const Inputs inputs = make_inputs({2, 16, 20, 21}, false);
   const Results expected = reference(instance(), inputs, leaky(0.01));
