@@ -1,8 +1,10 @@
 #include "base/memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,6 +19,8 @@ extern "C" int mallctl(const char* name,
 
 namespace cytra {
 namespace {
+
+std::atomic<bool> is_spared = false;
 
 int64_t heap_number(const char* name) {
   std::size_t number = 0, size = sizeof number;
@@ -77,6 +81,25 @@ std::optional<HeapStatistics> heap_statistics() {
 
 void release_unused_memory() {
   if (::mallctl != nullptr) ::mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);
+}
+
+void spare_memory() {
+  if (is_spared.exchange(true) || ::mallctl == nullptr) return;
+  unsigned arenas = 0;
+  std::size_t size = sizeof arenas;
+  ::mallctl("arenas.narenas", &arenas, &size, nullptr, 0);
+  ssize_t none = 0;
+  for (unsigned arena = 0; arena < arenas; ++arena)
+    for (const char* kind : {"dirty", "muzzy"})
+      ::mallctl(fmt::format("arena.{}.{}_decay_ms", arena, kind).c_str(),
+                nullptr,
+                nullptr,
+                &none,
+                sizeof none);
+}
+
+bool is_memory_spared() {
+  return is_spared;
 }
 
 void prefer_large_pages(void* data, std::size_t bytes) {

@@ -28,6 +28,10 @@ struct HeapStatistics {
 std::optional<HeapStatistics> heap_statistics();
 /// Gives what the heap keeps unused back to the system; does nothing without jemalloc.
 void release_unused_memory();
+/// Spends time to save memory from now on, in a process that would not fit otherwise: the heap
+/// gives unused blocks back at once, and what can be made again is not kept.
+void spare_memory();
+bool is_memory_spared();
 /// Asks for large pages under memory that is going to be written: the first write then takes a
 /// tenth of the time.
 void prefer_large_pages(void* data, std::size_t bytes);

@@ -92,11 +92,14 @@ RowRing::RowRing(const RowSource& source, int64_t length, int64_t first, c10::De
   std::vector<int64_t> shape = source.shape;
   shape[1] = length;
   ring_ = at::empty(shape, at::device(device).dtype(at::kFloat));
+  constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // bytes
+  most_at_once_ =
+      !device.is_cpu() ? length : std::max<int64_t>(1, length * kAtOnce / ring_.nbytes());
 }
 
 const Tensor& RowRing::up_to(int64_t end) {
   while (held_ < end) {
-    if (!upload_.is_under_way()) read(end);
+    if (!upload_.is_under_way()) read(std::min(end, read_ + most_at_once_));
     const int64_t begin = held_, length = ring_.size(1);
     const at::Tensor rows = upload_.take();
     while (held_ < read_) {

@@ -51,7 +51,8 @@ class RowRing {
   void read(int64_t end);
   const RowSource& source_;
   Tensor ring_;
-  int64_t read_, held_;  // the end of the rows that were read, and of those held
+  int64_t read_, held_;   // the end of the rows that were read, and of those held
+  int64_t most_at_once_;  // rows that are read at once
   RowUpload upload_;
 };
 

@@ -211,6 +211,7 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
           format_bytes(before - bytes(fewer, margin)),
           format_bytes(static_cast<double>(free.bytes)),
           free.limit);
+      spare_memory();
       return fewer;
     }
   }

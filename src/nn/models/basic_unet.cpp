@@ -92,7 +92,7 @@ class BasicUNet final : public ImageModel {
     std::vector<at::Tensor> skips;
     at::Tensor x = image;
     for (const auto& block : encoder_) skips.push_back(x = run(block, x));
-    skips.pop_back();  // of the bottom
+    skips.pop_back();  // the bottom is none
     for (std::size_t i = 0; i < decoder_.size(); ++i) {
       x = at::cat({popped(skips), run(upsamples_[i], x)}, 1);
       x = run(decoder_[i], x);

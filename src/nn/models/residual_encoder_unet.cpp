@@ -313,7 +313,7 @@ class PlannedUNet final : public ImageModel, public NnunetModel {
       for (const auto& block : stage) x = run(block, x);
       skips.push_back(x);
     }
-    skips.pop_back();  // of the bottom
+    skips.pop_back();  // the bottom is none
     for (std::size_t i = 0; i < decoder_.size(); ++i) {
       x = at::cat({call(*ups_[i], x), popped(skips)}, 1);
       for (const auto& block : decoder_[i]) x = run(block, x);

@@ -4,14 +4,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/memory.h"
 #include "ops/conv/conv.h"
 #include "ops/prepared_parameters.h"
 
 namespace cytra::ops {
 
 /// Keeps what convolutions prepare of the parameters of a network that is only run, as long as it
-/// lives. What is prepared of other weights, which a network computes or which are views of a
-/// parameter, is not kept.
+/// lives and memory is not spared (base/memory.h). What is prepared of other weights, which a
+/// network computes or which are views of a parameter, is not kept.
 class ConstantWeights {
  public:
   /// Makes convolutions on this thread use `weights` while it lives.
@@ -31,7 +32,7 @@ class ConstantWeights {
   at::Tensor get(const at::Tensor& parameter,
                  int64_t points,
                  const std::function<at::Tensor()>& prepare) {
-    return prepared_.get({parameter}, points, prepare);
+    return is_memory_spared() ? prepare() : prepared_.get({parameter}, points, prepare);
   }
 
  private:

@@ -185,14 +185,25 @@ std::vector<int32_t> LabelBlocks::objects_of(const at::Tensor& found,
   return objects;
 }
 
+/// The values (C,...) of a block.
+at::Tensor LabelBlocks::values_of(const Block& block) const {
+  const std::vector<at::Tensor> parts = parts_of(values_, block);
+  std::vector<int64_t> shape = parts[0].transpose(0, 1).sizes().vec();
+  shape[1] = block[0].last - block[0].first;
+  at::Tensor values = at::empty(shape, values_.options());
+  int64_t row = 0;
+  for (const at::Tensor& rows : parts)  // one by one: in the order of the file that may hold them
+    for (const at::Tensor& one : rows.unbind(0)) values.select(1, row++).copy_(one);
+  return values;
+}
+
 void LabelBlocks::label(const Block& block) {
   Part part{{0, 0, 0}, {1, 1, 1}};
   for (std::size_t d = 0; d < block.size(); ++d) {
     part.first[3 - block.size() + d] = block[d].first;
     part.image[3 - block.size() + d] = image_[d];
   }
-  const at::Tensor found =
-      make_(at::cat(parts_of(values_, block)).transpose(0, 1).contiguous(), part);
+  const at::Tensor found = make_(values_of(block), part);
   std::vector<at::Tensor> kept = parts_of(labels_, block);
   at::Tensor painted = at::cat(kept);
   const std::size_t before = is_open_.size();

@@ -45,6 +45,7 @@ class LabelBlocks final : public RowStep {
   std::vector<at::Tensor> parts_of(const at::Tensor& kept, const Block& block) const;
   void keep(const at::Tensor& rows);
   at::Tensor band();
+  at::Tensor values_of(const Block& block) const;
   void label(const Block& block);
   std::vector<int32_t> objects_of(const at::Tensor& found,
                                   const at::Tensor& known,

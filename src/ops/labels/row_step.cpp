@@ -60,7 +60,7 @@ at::Tensor KeptLabels::rest() {
 }
 
 int64_t kept_in_memory() {
-  return std::max(kSmall, available_memory().bytes / 8);
+  return is_memory_spared() ? kSmall / 8 : std::max(kSmall, available_memory().bytes / 8);
 }
 
 at::Tensor room_for(const std::vector<int64_t>& shape,

@@ -39,7 +39,7 @@ class RowsWithHalo final : public RowStep {
 };
 
 /// How many bytes of an image are kept in memory, not in a file: 512 MB, or an eighth of what is
-/// left where that is more.
+/// left where that is more; 64 MB where memory is spared (base/memory.h).
 int64_t kept_in_memory();
 /// Room for values, which are not set: where they take more than `in_memory` bytes and `folder` is
 /// not "", in a file there without a name, else in memory. The system writes what it has no memory

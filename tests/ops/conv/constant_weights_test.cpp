@@ -1,11 +1,13 @@
 #include "ops/conv/constant_weights.h"
 
+#include <cstdlib>
 #include <functional>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
+#include "base/memory.h"
 #include "device/convolution.h"
 
 namespace cytra {
@@ -62,16 +64,26 @@ TEST_F(ConstantWeights, AreMadeAnewForAParameterThatHasChanged) {
   }
 }
 
-TEST_F(ConstantWeights, OfAParameterAreKept) {
+TEST_F(ConstantWeights, OfAParameterAreKeptUnlessMemoryIsSpared) {
   const at::Tensor parameter = at::randn({32, 32, 3, 3});
-  int made = 0;
-  for (int i = 0; i < 3; ++i) {
-    weights_.get(parameter, 36, [&] {
-      ++made;
-      return parameter;
-    });
-  }
-  EXPECT_EQ(made, 1);
+  const auto times_made = [&] {
+    int made = 0;
+    for (int i = 0; i < 3; ++i) {
+      weights_.get(parameter, 36, [&] {
+        ++made;
+        return parameter;
+      });
+    }
+    return made;
+  };
+  EXPECT_EXIT(
+      {
+        spare_memory();
+        std::exit(times_made());
+      },
+      testing::ExitedWithCode(3),
+      "");
+  EXPECT_EQ(times_made(), 1);
 }
 
 }  // namespace
