@@ -159,6 +159,43 @@ TEST(Stars, SayWhatDoesNotFit) {
   EXPECT_EQ(StarsToLabels()(at::full({9, 8, 8}, -1.0)).count_nonzero().item<int64_t>(), 0);
 }
 
+/// Balls of 13 to 15 pixels' radius in voxels that are six times as long along Z, 30 apart, so that
+/// some touch: in voxels they are 4 to 5 planes thick.
+at::Tensor balls_of_coarse_planes() {
+  at::Tensor labels = at::zeros({16, 120, 120}, at::kInt);
+  const std::vector<at::Tensor> axes = at::meshgrid(
+      {at::arange(16, at::kFloat), at::arange(120, at::kFloat), at::arange(120, at::kFloat)}, "ij");
+  int32_t number = 0;
+  for (const double z : {4.0, 11.2}) {
+    for (const double y : {17.0, 47.0, 77.0, 107.0}) {
+      for (const double x : {15.0, 45.0, 75.0, 103.0}) {
+        const double radius = 13 + number % 3;
+        const at::Tensor distance =
+            ((axes[0] - z) * 6).square() + (axes[1] - y).square() + (axes[2] - x).square();
+        labels.masked_fill_(distance.le(radius * radius).logical_and(labels.eq(0)), ++number);
+      }
+    }
+  }
+  return labels;
+}
+
+TEST(Flows, ObjectsOfCoarsePlanesComeBackWhole) {
+  const at::Tensor labels = balls_of_coarse_planes();
+  const at::Tensor logit = labels.gt(0).to(at::kFloat) * 12 - 6;
+  const at::Tensor output = at::cat({masks_to_flows(labels) * 5, logit.unsqueeze(0)});
+  EXPECT_GT(test::least_iou(FlowsToLabels{}(output), labels), 0.95);
+}
+
+TEST(Stars, ObjectsOfCoarsePlanesComeBackWhole) {
+  const at::Tensor labels = balls_of_coarse_planes();
+  StarsToLabels step;
+  step.anisotropy = {6, 1, 1};
+  step.border = {0};
+  const at::Tensor depth = edt_probability(labels, step.anisotropy).unsqueeze(0).logit(1e-4),
+                   distances = star_distances(labels, make_rays(96, 3, step.anisotropy));
+  EXPECT_GT(test::least_iou(step(at::cat({depth, distances})), labels), 0.8);
+}
+
 TEST(Flows, WhatIsNotFiniteMovesNothing) {
   at::Tensor output = at::zeros({3, 24, 24});
   output[2].slice(0, 4, 20).slice(1, 4, 20).fill_(3);
