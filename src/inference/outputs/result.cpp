@@ -195,10 +195,16 @@ void ImageResult::expect_size(int64_t rows, int64_t columns) const {
       input_->shape.back());
 }
 
+int64_t ImageResult::work_bytes() const {
+  int64_t most = 0;
+  for (const Stage& stage : stages_) most = std::max(most, stage.rows->work_bytes());
+  return most;
+}
+
 void ImageResult::run() {
   const WindowedModel& windowed = predictor_.windowed();
   windowed.run(*input_,
-               windowed.windows(*input_),
+               windowed.windows(*input_, work_bytes()),
                [&](int64_t, const std::vector<at::Tensor>& rows) { take(rows[0]); });
   finish();
 }

@@ -59,6 +59,9 @@ class ImageResult {
   /// Whether the result is of objects, and has none.
   bool is_without_objects() const { return is_of_objects_ && !has_object_; }
 
+  /// The memory in bytes that steps take at times while rows come, beside what they keep.
+  int64_t work_bytes() const;
+
   // Outputs use these, once there are rows.
   /// The whole result: type, (C,Z,Y,X), geometry, channels' names.
   const io::ImageInfo& info() const { return info_; }

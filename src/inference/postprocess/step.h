@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -91,9 +92,9 @@ struct ToLabels : Operation {
     expect_scores(form);
     if (form.plane_axis > 0) return nullptr;
     form.is_labels = form.is_objects = true;
-    shape[0] = 1;
+    const int64_t bytes = Operation::kBytesPerVoxel + 4 * std::exchange(shape[0], 1);
     if (form.plane_axis == 0) return each_plane(by_planes(), shape[1]);
-    return std::make_unique<ops::LabelBlocks>(make(), image_of(shape), folder);
+    return std::make_unique<ops::LabelBlocks>(make(), image_of(shape), folder, bytes);
   }
 
  private:
@@ -142,8 +143,7 @@ std::unique_ptr<ops::RowStep> rows_with_halo(const auto& operation,
   };
   form.values = at::zeros(voxel, form.is_labels ? at::kInt : at::kFloat);
   operation.apply(form);
-  shape[0] = form.values.size(0);
-  form.values = at::Tensor();
+  shape[0] = std::exchange(form.values, {}).size(0);
   return std::make_unique<ops::RowsWithHalo>(apply, halo, shape[1]);
 }
 

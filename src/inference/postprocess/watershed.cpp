@@ -54,7 +54,7 @@ struct Watershed {
       return own.split(values[0]);
     };
     return std::make_unique<ops::LabelBlocks>(
-        make, image, folder, image.size() == 3 ? volume : plane);
+        make, image, folder, image.size() == 3 ? volume : plane, /*bytes_per_voxel=*/60);
   }
   at::Tensor split(const at::Tensor& channel) const {
     const at::Tensor mask = channel.ne(0);

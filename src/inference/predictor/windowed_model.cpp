@@ -363,12 +363,11 @@ SlidingWindowOptions WindowedModel::windows_of(const Part& part,
   return windows;
 }
 
-SlidingWindowOptions WindowedModel::windows(const ModelInput& input) const {
-  constexpr int64_t kOnTheirWay = int64_t{256}
-                                  << 20;  // bytes of scores that go to the file's voxels
-  const int64_t held = finish_of(input).kind == finish.kind ? 0 : kOnTheirWay;
-  return windows(
-      input.sample.id, {input.shape.begin() + 1, input.shape.end()}, input.sample.folder, held);
+SlidingWindowOptions WindowedModel::windows(const ModelInput& input, int64_t work_bytes) const {
+  constexpr int64_t kOnTheirWay = 1 << 28;  // bytes of scores that go to the file's voxels
+  if (finish_of(input).kind != finish.kind) work_bytes += kOnTheirWay;
+  const std::vector<int64_t> size{input.shape.begin() + 1, input.shape.end()};
+  return windows(input.sample.id, size, input.sample.folder, work_bytes);
 }
 
 WindowedModel::Plan WindowedModel::plan(const std::vector<int64_t>& size,

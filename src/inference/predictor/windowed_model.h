@@ -40,7 +40,8 @@ class WindowedModel {
                                const std::vector<int64_t>& size,
                                const std::string& folder = "",
                                int64_t held_bytes = 0) const;
-  SlidingWindowOptions windows(const ModelInput& input) const;
+  /// `work_bytes`: of what comes after the windows.
+  SlidingWindowOptions windows(const ModelInput& input, int64_t work_bytes = 0) const;
   /// The windows and memory for predicting an image of `size` ([D,]H,W). `text`: "4096x4096
   /// voxels: 81 windows of 512x512, 4 at once, 1.2 GB".
   struct Plan {

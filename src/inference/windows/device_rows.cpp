@@ -15,6 +15,7 @@
 
 #include "device/backend.h"
 #include "device/memory.h"
+#include "inference/windows/windows.h"
 
 namespace cytra::inference {
 namespace {
@@ -92,9 +93,8 @@ RowRing::RowRing(const RowSource& source, int64_t length, int64_t first, c10::De
   std::vector<int64_t> shape = source.shape;
   shape[1] = length;
   ring_ = at::empty(shape, at::device(device).dtype(at::kFloat));
-  constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // bytes
-  most_at_once_ =
-      !device.is_cpu() ? length : std::max<int64_t>(1, length * kAtOnce / ring_.nbytes());
+  const double row = static_cast<double>(ring_.nbytes()) / static_cast<double>(length);
+  most_at_once_ = std::max<int64_t>(1, static_cast<int64_t>(kBytesAtOnce / row));
 }
 
 const Tensor& RowRing::up_to(int64_t end) {

@@ -69,7 +69,7 @@ class Slabs final : public WindowIo {
     if (outputs.size() > 1) return close_rows(outputs, i, begin, end);
     const int64_t bytes = sums_[0][0][0].numel() * finish_.channels(outputs[0].classes) *
                           static_cast<int64_t>(c10::elementSize(finish_.type));
-    const int64_t some = std::max<int64_t>(1, kFinishedBytes / bytes);
+    const int64_t some = std::max<int64_t>(1, static_cast<int64_t>(kBytesAtOnce) / bytes);
     for (int64_t row = begin; row < end; row += some)
       close_rows(outputs, i, row, std::min(row + some, end));
   }
@@ -80,8 +80,6 @@ class Slabs final : public WindowIo {
   }
 
  private:
-  static constexpr int64_t kFinishedBytes = int64_t{32} << 20;  // at once
-
   /// Finishes rows `first` to `last` of output 0, and all that are final of others.
   void close_rows(const std::vector<SummedOutput>& outputs,
                   int64_t i,

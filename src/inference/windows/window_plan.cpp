@@ -108,9 +108,13 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
     const auto [begin, end] = grid.final_rows(static_cast<int64_t>(i));
     most = std::max(most, end - begin);
   }
-  // The first rows are in memory twice: as they were read, and in their place.
+  const auto in_parts = [&](double rows, double bytes) {
+    return std::min(rows * row * bytes, std::max(kBytesAtOnce, row * bytes));
+  };
+  // Rows are in memory twice: as they were read, and in their place.
   memory.by_slabs = slab * (input + (options.sums_folder.empty() ? sums : 0)) +
-                    std::max(slab * input, batch + row * static_cast<double>(most) * finished);
+                    std::max(in_parts(static_cast<double>(memory.rows), input),
+                             batch + in_parts(static_cast<double>(most), finished));
   return memory;
 }
 
@@ -216,8 +220,8 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
     }
   }
   throw MemoryError(
-      "{}: {} voxels by windows of {} take {} or more, {} are left ({}); try a smaller "
-      "inference_args.roi_size, smaller images, or more memory",
+      "{}: {} voxels by windows of {}, and what comes after them, take {} or more, {} are left "
+      "({}); try a smaller inference_args.roi_size, smaller images, or more memory",
       id,
       fmt::join(size, "x"),
       fmt::join(base.roi_size, "x"),

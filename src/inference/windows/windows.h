@@ -14,6 +14,9 @@ struct WindowGrid;  // ops/windows/sums.h
 
 namespace cytra::inference {
 
+/// The bytes of rows that are read into their place, or finished, at once.
+constexpr double kBytesAtOnce = 1 << 25;
+
 /// The layout of windows for an image: one number per spatial dimension.
 struct WindowLayout {
   std::vector<int64_t> size, padded, roi,

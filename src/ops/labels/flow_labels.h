@@ -19,6 +19,7 @@ at::Tensor masks_to_flows(const at::Tensor& labels);
 /// Arguments and defaults are those of cellpose's eval(). It needs about 60 bytes per voxel beside
 /// the values; LabelBlocks makes larger images of parts.
 struct FlowsToLabels {
+  static constexpr int64_t kBytesPerVoxel = 60;
   int64_t niter = 200, min_size = 15;
   double cellprob_threshold = 0, flow_threshold = 0.4, max_size_fraction = 0.4;
   void visit(auto& v) {

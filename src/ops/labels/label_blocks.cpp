@@ -27,14 +27,23 @@ struct LabelBlocks::Range {
   int64_t begin, end, first, last;
 };
 
-LabelBlocks::LabelBlocks(Make make, std::vector<int64_t> image, std::string folder)
-    : LabelBlocks(std::move(make), image, std::move(folder), usual_sizes(image.size())) {}
+LabelBlocks::LabelBlocks(Make make,
+                         std::vector<int64_t> image,
+                         std::string folder,
+                         int64_t bytes_per_voxel)
+    : LabelBlocks(
+          std::move(make), image, std::move(folder), usual_sizes(image.size()), bytes_per_voxel) {}
 
 LabelBlocks::LabelBlocks(Make make,
                          std::vector<int64_t> image,
                          std::string folder,
-                         const Sizes& sizes)
-    : make_(std::move(make)), image_(std::move(image)), folder_(std::move(folder)), sizes_(sizes) {
+                         const Sizes& sizes,
+                         int64_t bytes_per_voxel)
+    : make_(std::move(make)),
+      image_(std::move(image)),
+      folder_(std::move(folder)),
+      sizes_(sizes),
+      bytes_per_voxel_(bytes_per_voxel) {
   for (std::size_t d = 0; d < image_.size(); ++d) {
     const int64_t size = image_[d], before = sizes.before[d], after = sizes.after[d];
     const int64_t inner = size <= sizes.block[d] ? size : sizes.block[d] - before - after;
@@ -72,7 +81,7 @@ void LabelBlocks::keep(const at::Tensor& rows) {
     for (const Range& range : ranges_[0]) most = std::max(most, range.last - range.first);
     const auto allocated = [&](std::vector<int64_t> shape, at::ScalarType type) {
       shape[0] = most;
-      return KeptRows(shape, type, folder_, sizes_.in_memory).rows;
+      return KeptRows(shape, type, folder_, std::min(sizes_.in_memory, kept_in_memory())).rows;
     };
     values_ = allocated(rows.transpose(0, 1).sizes().vec(), at::kFloat);
     labels_ = allocated(image_, at::kInt);
@@ -81,6 +90,12 @@ void LabelBlocks::keep(const at::Tensor& rows) {
   for (int64_t i = 0; i < count; ++i)
     values_.select(0, (taken_ + i) % values_.size(0)).copy_(rows.select(1, i));
   taken_ += count;
+}
+
+int64_t LabelBlocks::work_bytes() const {
+  int64_t bytes = bytes_per_voxel_;
+  for (std::size_t d = 0; d < image_.size(); ++d) bytes *= std::min(image_[d], sizes_.block[d]);
+  return bytes;
 }
 
 at::Tensor LabelBlocks::add(const at::Tensor& rows) {

@@ -24,13 +24,21 @@ class LabelBlocks final : public RowStep {
   /// Along each axis: voxels of a block, and of these before and after its inner part.
   struct Sizes {
     std::vector<int64_t> block, before, after;
-    int64_t in_memory = int64_t{512} << 20;  // bytes; more of kept rows lie in a file
+    int64_t in_memory = INT64_MAX;  // bytes of kept rows, at most kept_in_memory()
   };
   /// (C,[Z,]Y,X) float32 -> ([Z,]Y,X) int32: 0, and numbers.
   using Make = std::function<at::Tensor(const at::Tensor& values, const Part& part)>;
-  /// `image`: ([Z,]Y,X). `folder`: as KeptRows.
-  LabelBlocks(Make make, std::vector<int64_t> image, std::string folder = "");
-  LabelBlocks(Make make, std::vector<int64_t> image, std::string folder, const Sizes& sizes);
+  /// `image`: ([Z,]Y,X). `folder`: as KeptRows. `bytes_per_voxel`: of a block, that its values and
+  /// `make` take.
+  LabelBlocks(Make make,
+              std::vector<int64_t> image,
+              std::string folder = "",
+              int64_t bytes_per_voxel = 0);
+  LabelBlocks(Make make,
+              std::vector<int64_t> image,
+              std::string folder,
+              const Sizes& sizes,
+              int64_t bytes_per_voxel = 0);
   ~LabelBlocks() override;
   LabelBlocks(const LabelBlocks&) = delete;
   LabelBlocks& operator=(const LabelBlocks&) = delete;
@@ -38,6 +46,7 @@ class LabelBlocks final : public RowStep {
   /// Returns labels (1,m,...) int32. Throws: what `make` throws; DataError for more than 2147483647
   /// objects; IoError where the file has no room.
   at::Tensor add(const at::Tensor& rows) override;
+  int64_t work_bytes() const override;
 
  private:
   struct Range;
@@ -55,6 +64,7 @@ class LabelBlocks final : public RowStep {
   const std::vector<int64_t> image_;
   const std::string folder_;
   const Sizes sizes_;
+  const int64_t bytes_per_voxel_;
   std::vector<std::vector<Range>> ranges_;  // one list for each axis
   at::Tensor values_, labels_;  // rows (n,C,...) and (n,...) that are kept: row r is at r modulo n
   int64_t taken_ = 0, joined_ = 0;

@@ -19,6 +19,8 @@ class RowStep {
   virtual at::Tensor add(const at::Tensor& rows) = 0;
   /// Returns the next of the other rows, once all were added; an undefined tensor after the last.
   virtual at::Tensor rest() { return {}; }
+  /// The memory in bytes that its work takes at times, beside rows that are kept.
+  virtual int64_t work_bytes() const { return 0; }
 };
 
 /// Applies a function to rows together with those up to `halo` rows away.

@@ -37,6 +37,7 @@ at::Tensor edt_probability(const at::Tensor& labels, const std::vector<double>& 
 /// yet makes an object. Arguments and defaults are those of StarDist's predict_instances();
 /// overlaps are its areas, and volumes in voxels.
 struct StarsToLabels {
+  static constexpr int64_t kBytesPerVoxel = 84;  // beside the values, where half are candidates
   double prob_thresh = 0.5, nms_thresh = 0.4;
   std::vector<int64_t> border{2}, grid, divisor;
   std::vector<double> anisotropy;

@@ -177,14 +177,15 @@ void ImageWork::log_windows(const Job& job, const inference::SlidingWindowOption
 }
 
 inference::SlidingWindowOptions ImageWork::begin_result(Job& job) {
-  inference::SlidingWindowOptions windows = windowed().windows(*job.input);
-  log_windows(job, windows);
-  job.rows_stamp =
-      fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
   if (!shares_rows() || run().processes.is_first()) {
     job.result =
         std::make_unique<inference::ImageResult>(predictor_, result_, job.input, outputs_of(job));
   }
+  inference::SlidingWindowOptions windows =
+      windowed().windows(*job.input, shares_rows() ? 0 : job.result->work_bytes());
+  log_windows(job, windows);
+  job.rows_stamp =
+      fmt::format("{} {} {}", job.stamp, fmt::join(windows.roi_size, "x"), windows.sw_batch_size);
   return windows;
 }
 
