@@ -15,6 +15,7 @@
 
 #include "device/backend.h"
 #include "device/memory.h"
+#include "inference/windows/window_run.h"
 #include "inference/windows/windows.h"
 
 namespace cytra::inference {
@@ -88,11 +89,15 @@ Tensor RowUpload::take() {
   return std::exchange(rows_, {});
 }
 
-RowRing::RowRing(const RowSource& source, int64_t length, int64_t first, c10::Device device)
+RowRing::RowRing(const RowSource& source,
+                 int64_t length,
+                 int64_t first,
+                 c10::Device device,
+                 const std::string& folder)
     : source_(source), read_(first), held_(first), upload_(device) {
   std::vector<int64_t> shape = source.shape;
   shape[1] = length;
-  ring_ = at::empty(shape, at::device(device).dtype(at::kFloat));
+  ring_ = make_room(shape, device, folder);
   const double row = static_cast<double>(ring_.nbytes()) / static_cast<double>(length);
   most_at_once_ = std::max<int64_t>(1, static_cast<int64_t>(kBytesAtOnce / row));
 }

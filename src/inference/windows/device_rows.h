@@ -40,8 +40,13 @@ class RowUpload {
 /// The newest rows of an image on a device, row z at z modulo their number.
 class RowRing {
  public:
-  /// Keeps `length` rows, from row `first` of the source on. The source must outlive this.
-  RowRing(const RowSource& source, int64_t length, int64_t first, c10::Device device);
+  /// Keeps `length` rows, from row `first` of the source on; on a CPU in a file without a name in
+  /// `folder` ("": in memory). The source must outlive this.
+  RowRing(const RowSource& source,
+          int64_t length,
+          int64_t first,
+          c10::Device device,
+          const std::string& folder);
   /// The rows before `end`, in (C,length,...) float32, for the current stream.
   const Tensor& up_to(int64_t end);
   /// Begins to copy the rows before `end`, which are asked for next, to the device.

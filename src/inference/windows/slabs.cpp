@@ -11,7 +11,6 @@
 #include "config/checked.h"
 #include "inference/windows/device_rows.h"
 #include "inference/windows/window_run.h"
-#include "ops/labels/row_step.h"
 
 namespace cytra::inference {
 namespace {
@@ -38,7 +37,8 @@ class Slabs final : public WindowIo {
               std::min(layout.size[0], layout.roi[0]),
               std::max<int64_t>(
                   layout.starts[0][static_cast<std::size_t>(first_row)] - layout.before[0], 0),
-              device),
+              device,
+              folder),
         download_([this](int64_t first, const std::vector<at::Tensor>& values, int64_t more) {
           bad_ += more;
           if (bad_ == 0 && !values.empty()) sink_(first, values);
@@ -56,9 +56,7 @@ class Slabs final : public WindowIo {
                         std::min(rows.size, rows.roi),
                         output.grid.axes[1].size,
                         output.grid.axes[2].size};
-      sums_.push_back(folder_.empty() || !output.device.is_cpu()
-                          ? make_room(shape, output.device)
-                          : ops::room_for(shape, at::kFloat, folder_, 0));
+      sums_.push_back(make_room(shape, output.device, folder_));
     }
     values_.resize(outputs.size());
   }
@@ -130,7 +128,7 @@ class Slabs final : public WindowIo {
   const ops::Finish& finish_;
   const RowSink& sink_;
   const RowRange range_;
-  const std::string folder_;  // for sums
+  const std::string folder_;
   RowRing ring_;
   RowDownload download_;
   std::vector<at::Tensor> sums_, values_;
@@ -166,7 +164,7 @@ int64_t predict_slabs(const RowSource& source,
   const c10::Device device = device_or(options.sw_device, c10::kCPU);
   WindowRun run(layout, options, 1, source.shape[0], device);
   const int64_t first = run.first_row(begin - starts.begin());
-  Slabs io(source, layout, finish, sink, range, first, options.sums_folder, device);
+  Slabs io(source, layout, finish, sink, range, first, options.slab_folder, device);
   run.run_rows(model, io, progress, begin - starts.begin(), end - starts.begin());
   return io.finish();
 }

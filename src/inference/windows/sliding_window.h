@@ -29,9 +29,9 @@ struct SlidingWindowOptions {
   bool progress = false;
   Tensor roi_weight_map;  // C++ only: weights of a window, >= 0, in place of `mode`; shape: roi
   bool channels_last = false;  // C++ only: layout of the windows
-  /// C++ only: where predict_slabs() keeps the sums on a CPU, in a file without a name; "": in
-  /// memory.
-  std::string sums_folder;
+  /// C++ only: where predict_slabs() keeps the rows and sums of windows on a CPU, in files without
+  /// names; "": in memory.
+  std::string slab_folder;
   /// C++ only, of a network on a grid (Decoder::grid()): windows begin at multiples of it, one
   /// number per dimension, and images are filled up to multiples behind their end, as StarDist's.
   std::vector<int64_t> unit;

@@ -112,7 +112,7 @@ WindowMemory memory_of(const std::vector<int64_t>& size,
     return std::min(rows * row * bytes, std::max(kBytesAtOnce, row * bytes));
   };
   // Rows are in memory twice: as they were read, and in their place.
-  memory.by_slabs = slab * (input + (options.sums_folder.empty() ? sums : 0)) +
+  memory.by_slabs = (options.slab_folder.empty() ? slab * (input + sums) : 0) +
                     std::max(in_parts(static_cast<double>(memory.rows), input),
                              batch + in_parts(static_cast<double>(most), finished));
   return memory;
@@ -207,14 +207,13 @@ SlidingWindowOptions WindowPlanner::plan(const std::string& id,
   }
   if (by_slabs != nullptr && !folder.empty()) {
     const double before = bytes(fewer, margin);
-    fewer.sums_folder = folder;
+    fewer.slab_folder = folder;
     if (bytes(fewer, margin) <= static_cast<double>(free.bytes)) {
-      log::info(
-          "{}: the sums of windows would take {} of the {} that are left ({}); they are in a file",
-          id,
-          format_bytes(before - bytes(fewer, margin)),
-          format_bytes(static_cast<double>(free.bytes)),
-          free.limit);
+      log::info("{}: rows and sums of windows would take {} of the {} left ({}); they are in files",
+                id,
+                format_bytes(before - bytes(fewer, margin)),
+                format_bytes(static_cast<double>(free.bytes)),
+                free.limit);
       spare_memory();
       return fewer;
     }

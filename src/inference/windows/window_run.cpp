@@ -14,6 +14,7 @@
 #include "base/signals.h"
 #include "device/error.h"
 #include "device/memory.h"
+#include "ops/labels/row_step.h"
 
 namespace cytra::inference {
 namespace {
@@ -90,6 +91,11 @@ at::Tensor make_room(const Sizes& shape, c10::Device device, at::MemoryFormat fo
   at::Tensor room = at::empty(shape, at::device(device).dtype(at::kFloat), format);
   if (device.is_cpu()) prefer_large_pages(room.mutable_data_ptr(), room.nbytes());
   return room;
+}
+
+at::Tensor make_room(const Sizes& shape, c10::Device device, const std::string& folder) {
+  const bool is_file = device.is_cpu() && !folder.empty();
+  return is_file ? ops::room_for(shape, at::kFloat, folder, 0) : make_room(shape, device);
 }
 
 WindowRun::WindowRun(const WindowLayout& layout,

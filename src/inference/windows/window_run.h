@@ -45,6 +45,10 @@ c10::Device device_or(const std::optional<std::string>& given, c10::Device fallb
 at::Tensor make_room(const std::vector<int64_t>& shape,
                      c10::Device device,
                      at::MemoryFormat format = at::MemoryFormat::Contiguous);
+/// Allocates it on a CPU in a file without a name in `folder`, where that is not "".
+at::Tensor make_room(const std::vector<int64_t>& shape,
+                     c10::Device device,
+                     const std::string& folder);
 
 /// The sums of the windows of an output.
 struct SummedOutput {

@@ -27,6 +27,11 @@ struct LabelBlocks::Range {
   int64_t begin, end, first, last;
 };
 
+struct LabelBlocks::Column {
+  Block across;       // along each axis but that of rows
+  at::Tensor values;  // (n,C,...)
+};
+
 LabelBlocks::LabelBlocks(Make make,
                          std::vector<int64_t> image,
                          std::string folder,
@@ -75,21 +80,57 @@ std::vector<at::Tensor> LabelBlocks::parts_of(const at::Tensor& kept, const Bloc
   return parts;
 }
 
-void LabelBlocks::keep(const at::Tensor& rows) {
-  if (!values_.defined()) {
-    int64_t most = 0;
-    for (const Range& range : ranges_[0]) most = std::max(most, range.last - range.first);
-    const auto allocated = [&](std::vector<int64_t> shape, at::ScalarType type) {
-      shape[0] = most;
-      return KeptRows(shape, type, folder_, std::min(sizes_.in_memory, kept_in_memory())).rows;
-    };
-    values_ = allocated(rows.transpose(0, 1).sizes().vec(), at::kFloat);
-    labels_ = allocated(image_, at::kInt);
+void LabelBlocks::allocate(const at::Tensor& rows) {
+  int64_t most = 0;
+  for (const Range& range : ranges_[0]) most = std::max(most, range.last - range.first);
+  for (std::size_t d = 1; d < ranges_.size(); ++d) {
+    std::vector<Column> longer;
+    for (const Column& column : d == 1 ? std::vector<Column>{{}} : columns_) {
+      for (const Range& range : ranges_[d]) {
+        longer.push_back(column);
+        longer.back().across.push_back(range);
+      }
+    }
+    columns_ = std::move(longer);
   }
-  const int64_t count = rows.size(1);
-  for (int64_t i = 0; i < count; ++i)
-    values_.select(0, (taken_ + i) % values_.size(0)).copy_(rows.select(1, i));
-  taken_ += count;
+  std::vector<std::vector<int64_t>> shapes;
+  int64_t voxels = 0;
+  for (const Column& column : columns_) {
+    std::vector<int64_t>& shape = shapes.emplace_back(std::vector<int64_t>{most, rows.size(0)});
+    for (const Range& range : column.across) shape.push_back(range.last - range.first);
+    voxels += c10::multiply_integers(shape);
+  }
+  std::vector<int64_t> image = image_;
+  image[0] = most;
+  const int64_t in_memory = std::min(sizes_.in_memory, kept_in_memory());
+  values_ = KeptRows({voxels}, at::kFloat, folder_, in_memory);
+  labels_ = KeptRows(image, at::kInt, folder_, in_memory);
+  int64_t first = 0;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const int64_t count = c10::multiply_integers(shapes[i]);
+    columns_[i].values = values_.rows.narrow(0, first, count).view(shapes[i]);
+    first += count;
+  }
+}
+
+void LabelBlocks::keep(const at::Tensor& rows) {
+  if (columns_.empty()) allocate(rows);
+  for (const Column& column : columns_) {
+    at::Tensor part = rows.transpose(0, 1);
+    for (std::size_t d = 0; d < column.across.size(); ++d) {
+      const auto& [begin, end, first, last] = column.across[d];
+      part = part.narrow(static_cast<int64_t>(d) + 2, first, last - first);
+    }
+    for (int64_t i = 0; i < rows.size(1); ++i)
+      column.values.select(0, (taken_ + i) % column.values.size(0)).copy_(part[i]);
+  }
+  taken_ += rows.size(1);
+}
+
+/// Labels an image that is no larger than a block.
+at::Tensor LabelBlocks::whole() {
+  const at::Tensor all = columns_[0].values.transpose(0, 1).contiguous();
+  return make_(all, Part::whole(all)).unsqueeze(0);
 }
 
 int64_t LabelBlocks::work_bytes() const {
@@ -116,10 +157,7 @@ at::Tensor LabelBlocks::add(const at::Tensor& rows) {
     keep(rows.narrow(1, given, count));
     given += count;
     for (; band_ < ranges_[0].size() && taken_ >= ranges_[0][band_].last; ++band_) {
-      if (is_one) {
-        const at::Tensor all = values_.transpose(0, 1).contiguous();
-        return make_(all, Part::whole(all)).unsqueeze(0);
-      }
+      if (is_one) return whole();
       ended.push_back(band());
     }
   }
@@ -134,18 +172,14 @@ at::Tensor LabelBlocks::add(const at::Tensor& rows) {
 at::Tensor LabelBlocks::band() {
   const Range& rows = ranges_[0][band_];
   for (int64_t row = band_ == 0 ? rows.first : ranges_[0][band_ - 1].last; row < rows.last; ++row)
-    labels_.select(0, row % labels_.size(0)).zero_();
-  for (const Range& range : ranges_[1]) {
-    if (ranges_.size() == 2) label({rows, range});
-    for (std::size_t i = 0; ranges_.size() == 3 && i < ranges_[2].size(); ++i)
-      label({rows, range, ranges_[2][i]});
-  }
+    labels_.rows.select(0, row % labels_.rows.size(0)).zero_();
+  for (const Column& column : columns_) label(column);
   std::ranges::sort(new_);
   for (const auto& [voxel, object] : new_) numbers_[static_cast<std::size_t>(object)] = ++count_;
   new_.clear();
   Block inner{{0, 0, rows.begin, rows.end}};
   for (std::size_t d = 1; d < image_.size(); ++d) inner.push_back({0, 0, 0, image_[d]});
-  at::Tensor ended = at::cat(parts_of(labels_, inner));
+  at::Tensor ended = at::cat(parts_of(labels_.rows, inner));
   int32_t* const label = ended.mutable_data_ptr<int32_t>();
   std::transform(label, label + ended.numel(), label, [this](int32_t object) {
     return numbers_[static_cast<std::size_t>(object)];
@@ -200,26 +234,32 @@ std::vector<int32_t> LabelBlocks::objects_of(const at::Tensor& found,
   return objects;
 }
 
-/// The values (C,...) of a block.
-at::Tensor LabelBlocks::values_of(const Block& block) const {
-  const std::vector<at::Tensor> parts = parts_of(values_, block);
-  std::vector<int64_t> shape = parts[0].transpose(0, 1).sizes().vec();
-  shape[1] = block[0].last - block[0].first;
-  at::Tensor values = at::empty(shape, values_.options());
+/// The values (C,...) of the column's block in the band.
+at::Tensor LabelBlocks::values_of(const Column& column) const {
+  const std::vector<at::Tensor> parts = parts_of(column.values, {ranges_[0][band_]});
+  for (const at::Tensor& rows : parts) values_.expect(rows);
+  std::vector<int64_t> shape = column.values.transpose(0, 1).sizes().vec();
+  shape[1] = ranges_[0][band_].last - ranges_[0][band_].first;
+  at::Tensor values = at::empty(shape, column.values.options());
   int64_t row = 0;
   for (const at::Tensor& rows : parts)  // one by one: in the order of the file that may hold them
     for (const at::Tensor& one : rows.unbind(0)) values.select(1, row++).copy_(one);
   return values;
 }
 
-void LabelBlocks::label(const Block& block) {
+void LabelBlocks::label(const Column& column) {
+  Block block{ranges_[0][band_]};
+  block.insert(block.end(), column.across.begin(), column.across.end());
   Part part{{0, 0, 0}, {1, 1, 1}};
   for (std::size_t d = 0; d < block.size(); ++d) {
     part.first[3 - block.size() + d] = block[d].first;
     part.image[3 - block.size() + d] = image_[d];
   }
-  const at::Tensor found = make_(values_of(block), part);
-  std::vector<at::Tensor> kept = parts_of(labels_, block);
+  const at::Tensor found = make_(values_of(column), part);
+  std::vector<at::Tensor> kept = parts_of(labels_.rows, block);
+  Block wide = block;  // runs of a file
+  wide.back() = {0, 0, 0, image_.back()};
+  for (const at::Tensor& rows : parts_of(labels_.rows, wide)) labels_.expect(rows);
   at::Tensor painted = at::cat(kept);
   const std::size_t before = is_open_.size();
   const std::vector<int32_t> objects = objects_of(found, painted, block);

@@ -50,12 +50,15 @@ class LabelBlocks final : public RowStep {
 
  private:
   struct Range;
+  struct Column;                     // the blocks at one place across the rows
   using Block = std::vector<Range>;  // along each axis
   std::vector<at::Tensor> parts_of(const at::Tensor& kept, const Block& block) const;
+  void allocate(const at::Tensor& rows);
   void keep(const at::Tensor& rows);
+  at::Tensor whole();
   at::Tensor band();
-  at::Tensor values_of(const Block& block) const;
-  void label(const Block& block);
+  at::Tensor values_of(const Column& column) const;
+  void label(const Column& column);
   std::vector<int32_t> objects_of(const at::Tensor& found,
                                   const at::Tensor& known,
                                   const Block& block);
@@ -66,7 +69,10 @@ class LabelBlocks final : public RowStep {
   const Sizes sizes_;
   const int64_t bytes_per_voxel_;
   std::vector<std::vector<Range>> ranges_;  // one list for each axis
-  at::Tensor values_, labels_;  // rows (n,C,...) and (n,...) that are kept: row r is at r modulo n
+  // Rows that are kept: row r is at r modulo their number. Each column has values of its own, so
+  // that a block is one or two runs of a file.
+  std::vector<Column> columns_;
+  KeptRows values_, labels_;
   int64_t taken_ = 0, joined_ = 0;
   std::size_t band_ = 0;  // the blocks whose rows come
   int32_t count_ = 0;

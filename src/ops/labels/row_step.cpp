@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -100,6 +101,18 @@ KeptRows::KeptRows(const std::vector<int64_t>& shape,
     : rows(room_for(shape, type, folder, in_memory)),
       is_file_(std::cmp_greater(rows.nbytes(), in_memory) && !folder.empty()) {
   if (!is_file_) rows.zero_();
+}
+
+void KeptRows::expect(const at::Tensor& part) const {
+  if (!is_file_) return;
+  if (part.dim() > 1 && !part.is_contiguous()) {
+    for (const at::Tensor& one : part.unbind(0)) expect(one);
+    return;
+  }
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(part.const_data_ptr()),
+             first = begin / page * page;
+  ::madvise(reinterpret_cast<void*>(first), begin + part.nbytes() - first, MADV_WILLNEED);
 }
 
 void KeptRows::let_go() const {

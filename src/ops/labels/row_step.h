@@ -61,6 +61,8 @@ class KeptRows {
            at::ScalarType type,
            const std::string& folder,
            int64_t in_memory = kept_in_memory());
+  /// Has the system read a part of the rows, of any strides, that are in a file and wanted next.
+  void expect(const at::Tensor& part) const;
   /// Lets the system take the memory of rows that are in a file; they stay.
   void let_go() const;
 

@@ -113,7 +113,7 @@ TEST(PredictSlabs, SumInAFileAsInMemory) {
     return std::vector<at::Tensor>{at::cat({windows, windows.square()}, 1)};
   };
   const auto predicted = [&](const std::string& folder) {
-    options.sums_folder = folder;
+    options.slab_folder = folder;
     Rows rows(image);
     Collected collected;
     inference::predict_slabs(rows.source(), forward, options, {}, collected.sink());

@@ -108,9 +108,9 @@ TEST(WindowPlanner, KeepsSumsInAFileWhereTheyDoNotFit) {
     return slabs.plan("a.tif", size, 0, {bytes, "the machine"}, folder);
   };
   // 64 rows of sums: 12.8 MB; a window of 64 x 64: 4 MB; rows of the image: 0.5 MB.
-  EXPECT_EQ(within(20'000'000, "somewhere").sums_folder, "");
+  EXPECT_EQ(within(20'000'000, "somewhere").slab_folder, "");
   const auto in_file = within(6'000'000, "somewhere");
-  EXPECT_EQ(in_file.sums_folder, "somewhere");
+  EXPECT_EQ(in_file.slab_folder, "somewhere");
   EXPECT_EQ(in_file.sw_batch_size, 1);
   EXPECT_TRUE(is_memory_spared());
   EXPECT_THROW(within(6'000'000, ""), MemoryError);
