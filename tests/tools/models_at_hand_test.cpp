@@ -86,6 +86,56 @@ TEST(ModelsAtHand, WindowsWithoutForegroundAreLeftOut) {
   EXPECT_EQ(told.err.find(": 0 of "), std::string::npos) << told.err;
 }
 
+TEST(ModelsAtHand, AMaskImageSaysWhichWindowsArePredicted) {
+  const test::TmpDir dir;
+  const io::Image corner = nuclei(20);
+  io::Image large = corner;
+  large.shape = {1, 1, 900, 800};
+  large.pixels.assign(large.bytes(), 14);
+  for (std::size_t y = 0; y < 256; ++y) {
+    for (const std::size_t x : {std::size_t{0}, std::size_t{540}})
+      std::memcpy(&large.pixels[y * 800 + x], &corner.pixels[y * 256], 256);
+  }
+  io::write_png(dir / "large.png", large);
+  // A thumbnail, which leaves out the nuclei on the right.
+  io::Image mask = corner;
+  mask.shape = {1, 1, 225, 200};
+  mask.pixels.assign(mask.bytes(), 0);
+  for (std::size_t y = 0; y < 60; ++y) std::memset(&mask.pixels[y * 200], 1, 60);
+  std::filesystem::create_directory(dir / "masks");
+  io::write_png(dir / "masks/large.png", mask);
+  const auto predicted = [&](const std::string& given) {
+    return shell(
+        "\"$BIN/predict\" checkpoint.ckpt_path=nuclei inference_args.roi_size=256 --resume "
+        "'data.path=" +
+        (dir / "large.png") + "' 'paths.output_dir=" + (dir / "out") +
+        "' 'predict.skip_empty=" + (dir / given) + "'");
+  };
+  EXPECT_EQ(count(labels_of(dir / "large.png", "inference_args.roi_size=256")), 2 * kNuclei);
+  for (const char* given : {"masks/large.png", "masks"}) {
+    const Outcome told = predicted(given);
+    EXPECT_EQ(told.code, 0) << told.err;
+    EXPECT_NE(told.err.find("windows hold nothing of the mask "), std::string::npos) << told.err;
+    EXPECT_EQ(count(io::read_image(dir / "out/large.png")), kNuclei) << told.err;
+  }
+  for (std::size_t y = 0; y < 60; ++y) std::memset(&mask.pixels[y * 200], 1, 200);
+  io::write_png(dir / "masks/large.png", mask);  // another mask: --resume begins again
+  EXPECT_EQ(predicted("masks").code, 0);
+  EXPECT_EQ(count(io::read_image(dir / "out/large.png")), 2 * kNuclei);
+  mask.shape = {1, 1, 200, 225};
+  io::write_png(dir / "masks/large.png", mask);
+  io::write_png(dir / "masks/other.png", mask);
+  const Outcome other = predicted("masks/other.png");
+  EXPECT_EQ(other.code, 2) << other.err;
+  EXPECT_NE(other.err.find("a mask of 1x200x225 voxels, expected the sides of"), std::string::npos)
+      << other.err;
+  std::filesystem::remove(dir / "masks/large.png");
+  const Outcome none = predicted("masks");
+  EXPECT_EQ(none.code, 2) << none.err;
+  EXPECT_NE(none.err.find("expected one image large.*, the mask of"), std::string::npos)
+      << none.err;
+}
+
 TEST(ModelsAtHand, TheSameObjectsInEveryFormOfAnImage) {
   const test::TmpDir dir;
   const io::Image grey = nuclei(20);

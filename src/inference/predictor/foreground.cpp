@@ -1,8 +1,10 @@
 #include "inference/predictor/foreground.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -15,7 +17,10 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "config/options.h"
+#include "data/sample/image_tensor.h"
 #include "inference/postprocess/thresholds.h"
+#include "io/formats.h"
+#include "io/reader.h"
 
 namespace cytra::inference {
 
@@ -33,13 +38,19 @@ std::optional<ForegroundRule> foreground_rule(const config::Node& given) {
     if (text == "otsu") return rule;
     double number = 0;
     const char* const end = text.data() + text.size();
-    if (std::from_chars(text.data(), end, number).ptr == end && !text.empty())
+    std::error_code none;
+    if (std::from_chars(text.data(), end, number).ptr == end && !text.empty()) {
       rule.threshold = number;
+    } else if (std::filesystem::exists(text, none)) {
+      rule.mask = text;
+      return rule;
+    }
   }
   if (rule.threshold && std::isfinite(*rule.threshold)) return rule;
   config::throw_bad_value(
       given,
-      "a rule for foreground: 100 or '>100' (values above), '<220' (below), otsu or '<otsu'");
+      "a rule for foreground: 100 or '>100' (values above), '<220' (below), otsu or '<otsu', or a "
+      "mask: an image, or a folder with one of each image's name");
 }
 
 namespace {
@@ -54,10 +65,39 @@ double between_sides(const at::Tensor& values) {
   return (above.mean(at::kDouble).item<double>() + below.mean(at::kDouble).item<double>()) / 2;
 }
 
+std::array<int64_t, 3> zyx_of(const std::vector<int64_t>& shape) {
+  const std::size_t dims = shape.size();
+  return {dims == 4 ? shape[1] : 1, shape[dims - 2], shape[dims - 1]};
+}
+
+/// The mask of an image.
+std::string mask_of(const data::Sample& sample, const std::string& given) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(given) || io::is_image_path(given)) return given;
+  const auto source = sample.sources.find(sample.image);
+  const std::string name = source == sample.sources.end() ? sample.id : source->second.path,
+                    stem = io::stem_of(name);
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(given)) {
+    if (io::is_image_path(entry.path()) && io::stem_of(entry.path()) == stem)
+      found.push_back(entry.path());
+  }
+  if (found.size() == 1) return found[0];
+  throw ConfigError("predict.skip_empty: {}: expected one image {}.*, the mask of {}, got {}",
+                    given,
+                    stem,
+                    name,
+                    found.size());
+}
+
 }  // namespace
 
 Foreground::Foreground(const ForegroundRule& rule, const ModelInput& input)
     : rule_(rule), input_(input) {
+  if (!rule.mask.empty()) {
+    read_mask(mask_of(input.sample, rule.mask));
+    return;
+  }
   const int64_t channels = input.shown(0, 1).size(0);
   if (rule.threshold) {
     thresholds_.assign(static_cast<std::size_t>(channels), *rule.threshold);
@@ -76,8 +116,43 @@ Foreground::Foreground(const ForegroundRule& rule, const ModelInput& input)
   for (const at::Tensor& channel : all.unbind(0)) thresholds_.push_back(between_sides(channel));
 }
 
+void Foreground::read_mask(const std::string& path) {
+  mask_path_ = path;
+  mask_ = data::to_tensor(io::read_image(path), 3, path).ne(0).any(0).to(at::kFloat);
+  if (!input_.is_in_place) {
+    throw DataError("{}: predict.skip_empty={}: transforms move the voxels of the image",
+                    input_.sample.id,
+                    path);
+  }
+  const std::array<int64_t, 3> size = zyx_of(input_.shape);
+  const double height = static_cast<double>(size[1] * mask_.size(2)) / static_cast<double>(size[2]);
+  const bool has_proportions = std::abs(static_cast<double>(mask_.size(1)) - height) <= 1.5;
+  if (has_proportions && (mask_.size(0) == 1 || mask_.size(0) == size[0])) return;
+  throw DataError("{}: a mask of {} voxels, expected the sides of {}, {}, or their proportions",
+                  path,
+                  fmt::join(mask_.sizes(), "x"),
+                  input_.sample.id,
+                  fmt::join(size, "x"));
+}
+
+at::Tensor Foreground::rows_of_mask(int64_t first, int64_t count) const {
+  const std::array<int64_t, 3> size = zyx_of(input_.shape);
+  const std::size_t along = input_.shape.size() == 4 ? 0 : 1;  // the axis of rows
+  at::Tensor rows = mask_;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const auto axis = static_cast<int64_t>(d);
+    const int64_t begin = d == along ? first : 0, end = d == along ? first + count : size[d];
+    std::vector<int64_t> nearest;
+    for (int64_t place = begin; place < end; ++place)
+      nearest.push_back((2 * place + 1) * mask_.size(axis) / (2 * size[d]));
+    rows = rows.index_select(axis, at::tensor(nearest, at::kLong));
+  }
+  return input_.shape.size() == 4 ? rows.unsqueeze(0) : rows;
+}
+
 /// (1,count,...) float32: 1 or 0.
 at::Tensor Foreground::rows(int64_t first, int64_t count) const {
+  if (mask_.defined()) return rows_of_mask(first, count);
   const at::Tensor values = input_.shown(first, count);
   std::vector<at::Tensor> channels;
   for (int64_t c = 0; c < values.size(0); ++c) {
@@ -139,16 +214,20 @@ Forward Foreground::only(Forward forward, std::vector<double> background) {
 
 void Foreground::tell(const std::string& id) const {
   const bool are_all = empty_ == windows_;
+  const auto text = [](double threshold) { return fmt::format("{:.6g}", threshold); };
+  const std::string what = mask_.defined()
+                               ? "nothing of the mask " + mask_path_
+                               : fmt::format("no value {} {}",
+                                             rule_.is_above ? "above" : "below",
+                                             fmt::join(mapped(thresholds_, text), ", "));
   log::write(
       are_all ? log::Level::warn : log::Level::info,
-      fmt::format(
-          "{}: {} of {} windows hold no value {} {} and were left out{}",
-          id,
-          empty_,
-          windows_,
-          rule_.is_above ? "above" : "below",
-          fmt::join(mapped(thresholds_, [](double t) { return fmt::format("{:.6g}", t); }), ", "),
-          are_all ? ": the result is nothing but background (predict.skip_empty)" : ""));
+      fmt::format("{}: {} of {} windows hold {} and were left out{}",
+                  id,
+                  empty_,
+                  windows_,
+                  what,
+                  are_all ? ": the result is nothing but background (predict.skip_empty)" : ""));
 }
 
 }  // namespace cytra::inference

@@ -20,6 +20,7 @@ class ModelInput {
   io::Geometry loaded_geometry;       // of the file, before the transforms
   std::vector<int64_t> loaded_shape;  // of the file, before the transforms
   bool moves_back = false;  // its result is wanted in the voxels of the file, which are others
+  bool is_in_place = true;  // every transform works by rows: none moves voxels
   /// Rows of the outer axis (Z of a stack, Y of a plane): (C,count,...) float32. An image that is
   /// read by rows is read ahead in a thread, fastest in order, by one caller at a time. Throws:
   /// DataError.
@@ -29,6 +30,9 @@ class ModelInput {
   /// The image before transforms of its intensities, float32, in the voxels of `shape`.
   at::Tensor loaded() const;
   bool is_by_rows() const { return reader_ != nullptr; }
+  /// Some of the rows as an image of their own, to measure what they take: its geometry is that of
+  /// the whole image.
+  ModelInput part(int64_t first, int64_t count) const;
 
  private:
   friend class InputTransforms;

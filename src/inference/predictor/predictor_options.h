@@ -9,8 +9,10 @@
 
 namespace cytra::inference {
 
-/// Which of the file's values are foreground: those above a threshold, or below it.
+/// Which of the file's values are foreground: those above a threshold, or below it; or where a mask
+/// image is not 0.
 struct ForegroundRule {
+  std::string mask = {};  // a file, or a folder with one for each image, of its name; "": none
   bool is_above = true;
   std::optional<double> threshold;  // none: Otsu's for each channel
 };

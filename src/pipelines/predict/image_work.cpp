@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/stopwatch.h"
+#include "data/loader/cache.h"
 #include "data/sample/image_tensor.h"
-#include "device/device.h"
 #include "device/memory.h"
+#include "inference/predictor/foreground.h"
 #include "io/row_journal.h"
 #include "pipelines/predict/uncertainty_table.h"
 #include "tasks/annotation_targets.h"
@@ -73,6 +73,7 @@ ImageWork::ImageWork(inference::Predictor predictor,
               options.threshold,
               data.scores()},
       outputs_(options.outputs()) {
+  if (const auto rule = inference::foreground_rule(options.skip_empty)) mask_ = rule->mask;
   const config::Node& task = model().config.at("task");
   if (tasks::has_class_names(task))
     class_name_ = [&task](int64_t number) { return tasks::class_name_of(task, number); };
@@ -87,7 +88,10 @@ ImageWork::ImageWork(inference::Predictor predictor,
 }
 
 std::string ImageWork::fingerprint() const {
-  return model().fingerprint + " " + windowed().form;
+  return fmt::format("{} {}{}",
+                     model().fingerprint,
+                     windowed().form,
+                     mask_.empty() ? "" : " " + data::content_stamp(mask_));
 }
 
 std::vector<std::string> ImageWork::columns(bool with_target) const {
@@ -97,34 +101,6 @@ std::vector<std::string> ImageWork::columns(bool with_target) const {
   const config::Node* mask = model().config.find("task.mask_key");
   if (mask != nullptr && !mask->is_null()) columns.push_back(mask->as<std::string>());
   return columns;
-}
-
-double ImageWork::seconds_of_pass(const std::vector<int64_t>& shape) {
-  double& known = seconds_[shape];
-  if (known > 0) return known;
-  const at::Tensor noise = at::rand(shape).to(device());
-  windowed().forward(noise);  // the first pass makes the engine
-  device::synchronize(device());
-  const Stopwatch stopwatch;
-  windowed().forward(noise);
-  device::synchronize(device());
-  return known = stopwatch.seconds();
-}
-
-PredictWork::Plan ImageWork::plan(const data::Sample& frame) {
-  const c10::InferenceMode inference_mode;
-  const std::vector<int64_t> shape = windowed().transforms.shape_of(frame, windowed().x_key);
-  const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
-  const std::string folder = ".";  // what does not fit into memory has one when it is predicted
-  const inference::SlidingWindowOptions windows = windowed().windows(frame.id, size, folder);
-  int64_t loading = 8;
-  for (const int64_t side : shape) loading *= side;
-  const auto plan = windowed().plan(size, windows, loading > inference::by_rows_from());
-  std::vector<int64_t> pass{std::min(windows.sw_batch_size, plan.windows), shape[0]};
-  for (std::size_t d = 0; d < size.size(); ++d)
-    pass.push_back(windows.roi_size[d] > 0 ? windows.roi_size[d] : size[d]);
-  const double passes = static_cast<double>(plan.windows) / static_cast<double>(pass[0]);
-  return {plan.windows, plan.bytes, passes * seconds_of_pass(pass), plan.text};
 }
 
 PredictJobPointer ImageWork::new_job() const {
@@ -156,7 +132,7 @@ bool ImageWork::fits(const PredictJob& first, const PredictJob& next) const {
   return !a.is_by_rows() && !b.is_by_rows() && a.shape == b.shape;
 }
 
-inference::ImageResult::Outputs ImageWork::outputs_of(const Job& job) const {
+inference::ImageResult::Outputs ImageWork::outputs_of(const PredictJob& job) const {
   inference::OutputPlace place;
   place.stem = job.stem;
   place.source = job.path;

@@ -56,22 +56,30 @@ class ImageWork final : public PredictWork {
  private:
   struct Job;
   const inference::WindowedModel& windowed() const { return predictor_.windowed(); }
-  inference::ImageResult::Outputs outputs_of(const Job& job) const;
+  inference::ImageResult::Outputs outputs_of(const PredictJob& job) const;
   inference::SlidingWindowOptions begin_result(Job& job);
   void log_windows(const Job& job, const inference::SlidingWindowOptions& windows);
   void compute_rows(const PredictJobPointer& pointer, Progress& progress, const Send& send);
-  double seconds_of_pass(const std::vector<int64_t>& shape);
+  struct Measured {
+    double seconds = 0;  // for a window, with all that comes before and after it
+    double peak = 0, work_bytes = 0;
+  };
+  Measured measure(const data::Sample& frame,
+                   const std::vector<int64_t>& pass,
+                   const inference::SlidingWindowOptions& windows,
+                   int64_t count);
 
   const inference::Predictor predictor_;
   const std::string head_;
   const std::vector<double> spacing_um_;
   const std::string format_;  // of results
+  std::string mask_;          // that predict.skip_empty names; "": none
   const config::Node inference_args_;
   std::optional<tasks::ResultScores> scores_;
   inference::ResultOptions result_;
   const std::vector<std::string> outputs_;
   std::function<std::string(int64_t)> class_name_;
-  std::map<std::vector<int64_t>, double> seconds_;  // of a pass, by its windows' shape
+  std::map<std::vector<int64_t>, Measured> measured_;  // by the shape of a pass
   bool told_ = false, told_components_ = false;
   bool has_objects_ = false, lacks_objects_ = false;  // a result; guarded by the tally's mutex
 };

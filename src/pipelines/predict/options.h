@@ -119,8 +119,9 @@ struct PredictOptions : MadeOptions {
     v("skip_empty",
       skip_empty,
       "which values of the file are foreground, so that windows without any are left out and get "
-      "background: 100 or '>100' (above), '<220' (below), otsu or '<otsu' (found in each image); "
-      "null: all windows are predicted");
+      "background: 100 or '>100' (above), '<220' (below), otsu or '<otsu' (found in each image), "
+      "or a mask, where it is not 0: an image, or a folder with one of each image's name; null: "
+      "all windows are predicted");
     v("prometheus",
       prometheus,
       "FILE.prom with the figures of the stages at the end, for node_exporter's textfile "
