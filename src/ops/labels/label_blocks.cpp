@@ -149,27 +149,51 @@ at::Tensor LabelBlocks::add(const at::Tensor& rows) {
       std::ranges::all_of(ranges_, [](const auto& axis) { return axis.size() < 2; });
   if (is_one && taken_ == 0 && rows.size(1) == image_[0])
     return make_(rows, Part::whole(rows)).unsqueeze(0);
-  std::vector<int64_t> shape = image_;
-  shape[0] = 0;
-  std::vector<at::Tensor> ended{at::zeros(shape, at::kInt)};
-  for (int64_t given = 0; given < rows.size(1);) {
-    const int64_t count = std::min(rows.size(1) - given, ranges_[0][band_].last - taken_);
-    keep(rows.narrow(1, given, count));
-    given += count;
+  std::vector<at::Tensor> given;
+  for (int64_t taken = 0; taken < rows.size(1);) {
+    const int64_t count = std::min(rows.size(1) - taken, ranges_[0][band_].last - taken_);
+    keep(rows.narrow(1, taken, count));
+    taken += count;
     for (; band_ < ranges_[0].size() && taken_ >= ranges_[0][band_].last; ++band_) {
       if (is_one) return whole();
-      ended.push_back(band());
+      const int64_t lost = ranges_[0][band_].last - labels_.rows.size(0);  // rows before it
+      if (given_ < lost) given.push_back(give(lost - given_));
+      band();
     }
   }
   if (taken_ == image_[0] && joined_ > 0)
     log::warn("{} objects are longer than {} voxels: their parts were joined where they overlap",
               joined_,
               fmt::join(sizes_.after, ", "));
-  return at::cat(ended).unsqueeze(0);
+  given.push_back(give(rows.size(1)));
+  return at::cat(given).unsqueeze(0);
 }
 
-/// Labels a row of blocks. Returns its inner rows.
-at::Tensor LabelBlocks::band() {
+at::Tensor LabelBlocks::rest() {
+  return given_ < ready_ ? give(0).unsqueeze(0) : at::Tensor();
+}
+
+/// The next final rows: `count` of them, or more as long as these take little memory.
+at::Tensor LabelBlocks::give(int64_t count) {
+  constexpr int64_t kVoxels = int64_t{1} << 23;
+  Block next{{0, 0, given_, given_}};
+  int64_t row = 1;  // voxels
+  for (std::size_t d = 1; d < image_.size(); ++d) {
+    next.push_back({0, 0, 0, image_[d]});
+    row *= image_[d];
+  }
+  given_ = std::min(ready_, given_ + std::max({count, kVoxels / row, int64_t{1}}));
+  next[0].last = given_;
+  at::Tensor rows = at::cat(parts_of(labels_.rows, next));
+  int32_t* const label = rows.mutable_data_ptr<int32_t>();
+  std::transform(label, label + rows.numel(), label, [this](int32_t object) {
+    return numbers_[static_cast<std::size_t>(object)];
+  });
+  return rows;
+}
+
+/// Labels a row of blocks, whose inner rows are final then.
+void LabelBlocks::band() {
   const Range& rows = ranges_[0][band_];
   for (int64_t row = band_ == 0 ? rows.first : ranges_[0][band_ - 1].last; row < rows.last; ++row)
     labels_.rows.select(0, row % labels_.rows.size(0)).zero_();
@@ -177,14 +201,7 @@ at::Tensor LabelBlocks::band() {
   std::ranges::sort(new_);
   for (const auto& [voxel, object] : new_) numbers_[static_cast<std::size_t>(object)] = ++count_;
   new_.clear();
-  Block inner{{0, 0, rows.begin, rows.end}};
-  for (std::size_t d = 1; d < image_.size(); ++d) inner.push_back({0, 0, 0, image_[d]});
-  at::Tensor ended = at::cat(parts_of(labels_.rows, inner));
-  int32_t* const label = ended.mutable_data_ptr<int32_t>();
-  std::transform(label, label + ended.numel(), label, [this](int32_t object) {
-    return numbers_[static_cast<std::size_t>(object)];
-  });
-  return ended;
+  ready_ = rows.end;
 }
 
 /// Which object each of a block's labels is: one that is there, a new one, or 0: none of this
@@ -292,7 +309,11 @@ void LabelBlocks::label(const Column& column) {
 }
 
 at::Tensor labels_by_blocks(const LabelBlocks::Make& make, const at::Tensor& values) {
-  return LabelBlocks(make, values.sizes().slice(1).vec()).add(values)[0];
+  LabelBlocks blocks(make, values.sizes().slice(1).vec());
+  std::vector<at::Tensor> rows{blocks.add(values)};
+  while (rows.back().defined()) rows.push_back(blocks.rest());
+  rows.pop_back();
+  return rows.size() == 1 ? rows[0][0] : at::cat(rows, 1)[0];
 }
 
 }  // namespace cytra::ops

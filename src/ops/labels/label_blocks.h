@@ -43,9 +43,10 @@ class LabelBlocks final : public RowStep {
   LabelBlocks(const LabelBlocks&) = delete;
   LabelBlocks& operator=(const LabelBlocks&) = delete;
 
-  /// Returns labels (1,m,...) int32. Throws: what `make` throws; DataError for more than 2147483647
-  /// objects; IoError where the file has no room.
+  /// Returns labels (1,m,...) int32, of a band of blocks as many rows as come. Throws: what `make`
+  /// throws; DataError for more than 2147483647 objects; IoError where the file has no room.
   at::Tensor add(const at::Tensor& rows) override;
+  at::Tensor rest() override;
   int64_t work_bytes() const override;
 
  private:
@@ -56,7 +57,8 @@ class LabelBlocks final : public RowStep {
   void allocate(const at::Tensor& rows);
   void keep(const at::Tensor& rows);
   at::Tensor whole();
-  at::Tensor band();
+  void band();
+  at::Tensor give(int64_t count);
   at::Tensor values_of(const Column& column) const;
   void label(const Column& column);
   std::vector<int32_t> objects_of(const at::Tensor& found,
@@ -73,7 +75,8 @@ class LabelBlocks final : public RowStep {
   // that a block is one or two runs of a file.
   std::vector<Column> columns_;
   KeptRows values_, labels_;
-  int64_t taken_ = 0, joined_ = 0;
+  int64_t taken_ = 0, ready_ = 0, given_ = 0;  // rows: of values; of final labels; of those given
+  int64_t joined_ = 0;
   std::size_t band_ = 0;  // the blocks whose rows come
   int32_t count_ = 0;
   std::vector<bool> is_open_{false};              // whether an object goes on beyond its block

@@ -59,25 +59,27 @@ ImageWork::Measured ImageWork::measure(const data::Sample& frame,
   const int64_t rows = part->shape[1];
   const int64_t some = std::max<int64_t>(
       std::llround(static_cast<double>(rows) * kSeconds / std::max(all, kSeconds)), 2 * pass[2]);
-  if (some < rows) {
-    part = std::make_shared<inference::ModelInput>(part->part((rows - some) / 2, some));
-  }
   Measured made;
-  const double working = timed([&] {
-    inference::ImageResult result(predictor_, result_, part, outputs_of(*job));
-    made.work_bytes = static_cast<double>(result.work_bytes());
-    result.run();
-  });
+  if (some < rows) {
+    // A larger image has more blocks of labels, and one in memory has its labels there.
+    const inference::ImageResult whole(predictor_, result_, part, {});
+    int64_t more = part->is_by_rows() ? 0 : 4 * (rows - some);
+    for (std::size_t d = 2; d < part->shape.size(); ++d) more *= part->shape[d];
+    part = std::make_shared<inference::ModelInput>(part->part((rows - some) / 2, some));
+    const inference::ImageResult cut(predictor_, result_, part, {});
+    made.bytes = static_cast<double>(more + whole.work_bytes() - cut.work_bytes());
+  }
+  const double working =
+      timed([&] { inference::ImageResult(predictor_, result_, part, outputs_of(*job)).run(); });
   const std::vector<int64_t> size(part->shape.begin() + 1, part->shape.end());
   const int64_t done = windowed().plan(size, windows, false).windows;
   made.seconds = working / static_cast<double>(done) + reading / static_cast<double>(count);
-  made.peak = static_cast<double>(device::backend_of(c10::kCPU).peak_memory(c10::kCPU));
+  made.bytes += static_cast<double>(device::backend_of(c10::kCPU).peak_memory(c10::kCPU));
   return made;
 }
 
 PredictWork::Plan ImageWork::plan(const data::Sample& frame) {
   const c10::InferenceMode inference_mode;
-  const auto used = static_cast<double>(device::backend_of(c10::kCPU).used_memory(c10::kCPU));
   const std::vector<int64_t> shape = windowed().transforms.shape_of(frame, windowed().x_key);
   const std::vector<int64_t> size{shape.begin() + 1, shape.end()};
   const std::string folder = ".";  // what does not fit into memory has one when it is predicted
@@ -93,11 +95,10 @@ PredictWork::Plan ImageWork::plan(const data::Sample& frame) {
       known != measured_.end()
           ? known->second
           : measured_.emplace(pass, measure(frame, pass, windows, plan.windows)).first->second;
-  // The memory of a GPU is that of its windows; on a CPU it is that of the process.
-  const double bytes = device().is_cpu()
-                           ? std::max(measured.peak, used + plan.bytes + measured.work_bytes)
-                           : plan.bytes;
-  return {plan.windows, bytes, static_cast<double>(plan.windows) * measured.seconds, plan.text};
+  return {plan.windows,
+          device().is_cpu() ? measured.bytes : plan.bytes,
+          static_cast<double>(plan.windows) * measured.seconds,
+          plan.text};
 }
 
 }  // namespace cytra::pipelines

@@ -67,6 +67,8 @@ at::Tensor by_rows(const LabelBlocks::Make& make,
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < values.size(1); first += rows)
     parts.push_back(blocks.add(values.narrow(1, first, std::min(rows, values.size(1) - first)))[0]);
+  for (at::Tensor more = blocks.rest(); more.defined(); more = blocks.rest())
+    parts.push_back(more[0]);
   return at::cat(parts);
 }
 
@@ -162,6 +164,30 @@ TEST(LabelBlocks, KeepRowsInAFileWhereTheyAreMany) {
   EXPECT_EQ(rows, image[0]);
   EXPECT_THROW(blocks.add(row), DataError);
   EXPECT_THROW(LabelBlocks(one_object, image, folder + "/none", sizes).add(row), IoError);
+}
+
+TEST(LabelBlocks, GiveNoMoreRowsThanCameWhereTheseAreLarge) {
+  const std::vector<int64_t> image{14, 3000, 3000};  // 9 million voxels a row
+  const LabelBlocks::Sizes sizes{{6, 3000, 3000}, {1, 0, 0}, {2, 0, 0}};
+  const LabelBlocks::Make rows_apart = [](const at::Tensor& values, const Part& /*part*/) {
+    at::Tensor labels = at::zeros(values.sizes().slice(1), at::kInt);
+    int32_t number = 0;
+    for (int64_t row = 0; row < labels.size(0); ++row)
+      if (values[0][row][0][0].item<float>() > 0) labels[row].fill_(++number);
+    return labels;
+  };
+  LabelBlocks blocks(rows_apart, image, "", sizes);
+  std::vector<at::Tensor> rows;
+  const at::Tensor row = at::zeros({1, 1, image[1], image[2]});
+  const auto take = [&](const at::Tensor& labels) {
+    EXPECT_LE(labels.size(1), 1);
+    rows.push_back(labels[0].flatten(1).amax(1));
+  };
+  for (int64_t i = 0; i < image[0]; ++i) take(blocks.add(row.fill_(i % 3 == 1 ? 1 : 0)));
+  for (at::Tensor more = blocks.rest(); more.defined(); more = blocks.rest()) take(more);
+  std::vector<int32_t> expected;
+  for (int32_t i = 0; i < image[0]; ++i) expected.push_back(i % 3 == 1 ? i / 3 + 1 : 0);
+  EXPECT_TRUE(at::cat(rows).equal(at::tensor(expected, at::kInt)));
 }
 
 TEST(KeptRows, StayInTheirFileWhenMemoryIsLetGo) {
