@@ -62,7 +62,7 @@ class ImageWork final : public PredictWork {
   void compute_rows(const PredictJobPointer& pointer, Progress& progress, const Send& send);
   struct Measured {
     double seconds = 0;  // for a window, with all that comes before and after it
-    double bytes = 0;    // of the process, at its peak
+    double bytes = 0;    // the peak of the process
   };
   Measured measure(const data::Sample& frame,
                    const std::vector<int64_t>& pass,
