@@ -39,6 +39,17 @@ io::Image nuclei(double diameter, int64_t side = 256) {
   return image;
 }
 
+/// An empty image of 900 x 800 with the given one, of 256 x 256, at these columns of its top.
+io::Image with_copies(const io::Image& corner, std::initializer_list<std::size_t> columns) {
+  io::Image large = corner;
+  large.shape = {1, 1, 900, 800};
+  large.pixels.assign(large.bytes(), 14);
+  for (std::size_t y = 0; y < 256; ++y)
+    for (const std::size_t x : columns)
+      std::memcpy(&large.pixels[y * 800 + x], &corner.pixels[y * 256], 256);
+  return large;
+}
+
 io::Image labels_of(const std::string& image, const std::string& more = "") {
   const test::TmpDir dir;
   const Outcome outcome = shell(
@@ -59,12 +70,7 @@ int64_t count(const io::Image& labels) {
 
 TEST(ModelsAtHand, WindowsWithoutForegroundAreLeftOut) {
   const test::TmpDir dir;
-  const io::Image corner = nuclei(20);
-  io::Image large = corner;
-  large.shape = {1, 1, 900, 800};
-  large.pixels.assign(large.bytes(), 14);
-  for (std::size_t y = 0; y < 256; ++y)
-    std::memcpy(&large.pixels[y * 800], &corner.pixels[y * 256], 256);
+  const io::Image large = with_copies(nuclei(20), {0});
   io::Image negative = large;
   for (unsigned char& pixel : negative.pixels) pixel = static_cast<unsigned char>(255 - pixel);
   io::write_png(dir / "large.png", large);
@@ -88,17 +94,9 @@ TEST(ModelsAtHand, WindowsWithoutForegroundAreLeftOut) {
 
 TEST(ModelsAtHand, AMaskImageSaysWhichWindowsArePredicted) {
   const test::TmpDir dir;
-  const io::Image corner = nuclei(20);
-  io::Image large = corner;
-  large.shape = {1, 1, 900, 800};
-  large.pixels.assign(large.bytes(), 14);
-  for (std::size_t y = 0; y < 256; ++y) {
-    for (const std::size_t x : {std::size_t{0}, std::size_t{540}})
-      std::memcpy(&large.pixels[y * 800 + x], &corner.pixels[y * 256], 256);
-  }
-  io::write_png(dir / "large.png", large);
+  io::write_png(dir / "large.png", with_copies(nuclei(20), {0, 540}));
   // A thumbnail, which leaves out the nuclei on the right.
-  io::Image mask = corner;
+  io::Image mask = nuclei(20);
   mask.shape = {1, 1, 225, 200};
   mask.pixels.assign(mask.bytes(), 0);
   for (std::size_t y = 0; y < 60; ++y) std::memset(&mask.pixels[y * 200], 1, 60);
@@ -134,6 +132,22 @@ TEST(ModelsAtHand, AMaskImageSaysWhichWindowsArePredicted) {
   EXPECT_EQ(none.code, 2) << none.err;
   EXPECT_NE(none.err.find("expected one image large.*, the mask of"), std::string::npos)
       << none.err;
+}
+
+TEST(ModelsAtHand, ADryRunGoesTheWholeRoadAndLeavesNothing) {
+  const test::TmpDir dir;
+  fs::create_directory(dir / "work");
+  fs::create_directory(dir / "temporary");
+  io::write_png(dir / "large.png", with_copies(nuclei(20), {0}));
+  for (const char* more : {"", "predict.diameter=30"}) {
+    const Outcome plan = shell("cd '" + (dir / "work") + "' && TMPDIR='" + (dir / "temporary") +
+                               "' \"$BIN/predict\" checkpoint.ckpt_path=nuclei --dry-run "
+                               "trainer.accelerator=cpu 'data.path=" +
+                               (dir / "large.png") + "' " + more);
+    EXPECT_EQ(plan.code, 0) << plan.err;
+    EXPECT_NE(plan.out.find("seconds: "), std::string::npos) << plan.out;
+    EXPECT_TRUE(fs::is_empty(dir / "work") && fs::is_empty(dir / "temporary")) << more;
+  }
 }
 
 TEST(ModelsAtHand, TheSameObjectsInEveryFormOfAnImage) {

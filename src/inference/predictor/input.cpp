@@ -214,7 +214,11 @@ ModelInput InputTransforms::apply(data::Sample sample,
 
 std::vector<int64_t> InputTransforms::shape_of(data::Sample sample,
                                                const std::string& image) const {
-  return apply(std::move(sample), image, {}, -1, false).shape;
+  // What is not by rows needs the values of those before it.
+  const bool scans = !std::ranges::all_of(lazy_, [&](const auto& transform) {
+    return transform->loads() || transform->by_rows(image, [](const data::Rows&) {});
+  });
+  return apply(std::move(sample), image, {}, -1, scans).shape;
 }
 
 ModelInput InputTransforms::apply(data::Sample sample,

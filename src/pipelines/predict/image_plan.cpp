@@ -47,7 +47,8 @@ ImageWork::Measured ImageWork::measure(const data::Sample& frame,
                all = passes * timed(forward);
   const PassingFolder folder;
   const PredictJobPointer job = new_job();
-  job->path = frame.sources.at(source_key()).path;
+  const auto source = frame.sources.find(source_key());
+  if (source != frame.sources.end()) job->path = source->second.path;  // else made of others
   job->stem = folder.path + "/part";
   std::shared_ptr<const inference::ModelInput> part;
   const double reading = timed([&] {
