@@ -1,4 +1,5 @@
 #pragma once
+#include <c10/core/ScalarType.h>
 
 namespace cytra::device {
 
@@ -9,5 +10,8 @@ enum class ConvAlgorithm { automatic, direct, winograd };
 /// The algorithm of this process: performance.convolution. May be set at any time.
 ConvAlgorithm conv_algorithm();
 void set_conv_algorithm(ConvAlgorithm algorithm);
+
+/// Whether the CPU has units that multiply matrices of this type: AMX-BF16, AMX-FP16.
+bool has_matrix_units(c10::ScalarType type);
 
 }  // namespace cytra::device

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "device/backend.h"
+#include "device/convolution.h"
 
 namespace cytra::device {
 namespace {
@@ -30,14 +31,12 @@ int64_t memory_of_process(const char* name) {
   return kilobytes.empty() ? 0 : std::stoll(kilobytes) * 1024;
 }
 
-/// Whether the CPU multiplies this type: AVX512_BF16 or AMX-BF16; AMX-FP16.
+/// Whether the CPU multiplies this type: AVX512_BF16, or matrix units.
 bool cpu_multiplies(c10::ScalarType type) {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  const bool has_amx_bf16 = (d >> 22 & 1) != 0;
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return type != c10::kHalf && has_amx_bf16;
-  return type == c10::kHalf ? (a >> 21 & 1) != 0 : has_amx_bf16 || (a >> 5 & 1) != 0;
+  const bool has_avx512_bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
+  return has_matrix_units(type) || (type != c10::kHalf && has_avx512_bf16);
 #else
   return type != c10::kHalf;
 #endif

@@ -134,18 +134,19 @@ struct SafeForm {
 
 Tensors conv_gradients(const at::Tensor& grad,
                        const at::Tensor& input,
-                       const at::Tensor& weight,
+                       const at::Tensor& given_weight,
                        const ConvOptions& options,
                        std::array<bool, 3> needs) {
   const auto& [stride, padding, dilation, transposed, output_padding, groups, kept] = options;
+  if (uses_winograd(input, given_weight, options)) {
+    return {needs[0] ? winograd_input_grad(grad, given_weight, padding) : at::Tensor(),
+            needs[1] ? winograd_weight_grad(input, grad, given_weight, padding) : at::Tensor(),
+            needs[2] ? at::sum(grad.flatten(2), at::IntArrayRef{0, 2}) : at::Tensor()};
+  }
+  const at::Tensor weight = given_weight.to(input.scalar_type());
   const auto torchs = [&](const at::Tensor& dy, std::array<bool, 3> mask) {
     return convolution_backward(dy, input, weight, options, mask);
   };
-  if (uses_winograd(input, weight, options)) {
-    return {needs[0] ? winograd_input_grad(grad, weight, padding) : at::Tensor(),
-            needs[1] ? winograd_weight_grad(input, grad, weight, padding) : at::Tensor(),
-            needs[2] ? at::sum(grad.flatten(2), at::IntArrayRef{0, 2}) : at::Tensor()};
-  }
   const at::ScalarType type = weight.scalar_type();
   if (!needs[1] || input.dim() != weight.dim() || input.numel() == 0 ||
       (type != at::kFloat && !at::isReducedFloatingType(type)))

@@ -15,6 +15,7 @@
 
 #include "ops/conv/backward.h"
 #include "ops/conv/onednn.h"
+#include "ops/conv/winograd/winograd.h"
 
 namespace cytra::ops {
 namespace {
@@ -171,8 +172,17 @@ at::Tensor convolution(const at::Tensor& given_x,
     return is_autocast && tensor.defined() ? at::autocast::cached_cast(type, tensor, at::kCPU)
                                            : tensor;
   };
-  const at::Tensor x = in_its_type(given_x), weight = in_its_type(given_weight),
-                   bias = given_bias.defined() ? in_its_type(given_bias).contiguous() : given_bias;
+  TORCH_CHECK(is_autocast || given_x.scalar_type() == given_weight.scalar_type(),
+              "expected weights of the image's type, ",
+              given_x.scalar_type(),
+              ", not ",
+              given_weight.scalar_type());
+  const at::Tensor x = in_its_type(given_x);
+  const bool is_read_as_given = cpu::uses_winograd(x, given_weight, options);
+  const at::Tensor weight = is_read_as_given ? given_weight : in_its_type(given_weight),
+                   bias = is_read_as_given || !given_bias.defined()
+                              ? given_bias
+                              : in_its_type(given_bias).contiguous();
   const bool needs_grad =
       at::GradMode::is_enabled() &&
       (x.requires_grad() || weight.requires_grad() || (bias.defined() && bias.requires_grad()));

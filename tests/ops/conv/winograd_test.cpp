@@ -12,8 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "device/convolution.h"
+#include "device/precision.h"
 #include "ops/conv/backward.h"
 #include "ops/conv/conv.h"
+#include "ops/conv/onednn.h"
 #include "ops/conv/winograd/kernels.h"
 
 namespace cytra {
@@ -51,11 +53,9 @@ Results compute(const Case& c,
                 const at::Tensor& grad) {
   const Numbers ones(c.padding.size(), 1), none(c.padding.size(), 0);
   const ops::ConvOptions options{ones, c.padding, ones, false, none, 1};
-  EXPECT_EQ(
-      ops::cpu::uses_winograd(image, weight, options),
-      device::conv_algorithm() == ConvAlgorithm::winograd && image.scalar_type() == at::kFloat);
+  EXPECT_TRUE(ops::cpu::uses_winograd(image, weight, options));
   Results results;
-  results.output = ops::convolution(image, weight, bias, options);
+  results.output = ops::cpu::convolution(image, weight, bias, options);
   std::tie(results.of_input, results.of_weight, results.of_bias) =
       ops::cpu::conv_gradients(grad.defined() ? grad : at::ones_like(results.output),
                                image,
@@ -171,6 +171,44 @@ TEST_F(Winograd, IsTheSameForAnyNumberOfThreadsAndSamples) {
   }
 }
 
+TEST_F(Winograd, ReadsAndWritesShortFloatsAndComputesInFloat32) {
+  at::manual_seed(4);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    for (const Case& c : kCases) {
+      const at::Tensor image = at::randn(c.image).contiguous(last_of(c)).to(type),
+                       weight = at::randn(c.weight).to(type), bias = at::randn(c.weight[0]);
+      const auto float_of = [](const at::Tensor& tensor) { return tensor.to(at::kFloat); };
+      Results exact = compute(c, float_of(image), float_of(weight), bias, {});
+      const at::Tensor grad = at::randn_like(exact.output).to(type);
+      exact = compute(c, float_of(image), float_of(weight), bias, float_of(grad));
+      for (const at::Tensor& given : {weight, float_of(weight)}) {
+        const Results ours = compute(c, image, given, bias, grad);
+        EXPECT_TRUE(ours.output.equal(exact.output.to(type)));
+        EXPECT_TRUE(ours.of_input.equal(exact.of_input.to(type)));
+        EXPECT_TRUE(ours.of_weight.equal(exact.of_weight.to(given.scalar_type())));
+      }
+    }
+  }
+}
+
+TEST_F(Winograd, UnderAutocastTakesTheParametersAsTheyAre) {
+  const at::Tensor weight = at::randn({16, 16, 3, 3}).requires_grad_(),
+                   bias = at::randn(16).requires_grad_();
+  const at::Tensor image = at::randn({1, 16, 9, 9}).contiguous(at::MemoryFormat::ChannelsLast);
+  const Numbers ones{1, 1}, none{0, 0};
+  const ops::ConvOptions options{ones, ones, ones, false, none, 1};
+  EXPECT_THROW(ops::convolution(image.to(at::kBFloat16), weight, bias, options), c10::Error);
+  const device::Autocast autocast({true, at::kBFloat16, at::kFloat}, at::kCPU);
+  const at::Tensor output = ops::convolution(image, weight, bias, options);
+  EXPECT_EQ(output.scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(output.equal(
+      ops::cpu::winograd(image.to(at::kBFloat16), weight.detach(), bias.detach(), options)));
+  // The backward pass may find another algorithm chosen.
+  device::set_conv_algorithm(ConvAlgorithm::direct);
+  output.sum().backward();
+  EXPECT_EQ(weight.grad().scalar_type(), at::kFloat);
+}
+
 TEST_F(Winograd, SpreadsWhatIsNotFiniteNoFurtherThanATile) {
   for (const float value :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
@@ -202,7 +240,8 @@ TEST_F(Winograd, IsChosenWhereItIsFaster) {
   EXPECT_TRUE(is_chosen(large));
   EXPECT_FALSE(is_chosen(small));
   EXPECT_FALSE(is_chosen(odd));
-  EXPECT_FALSE(is_chosen(large, at::kBFloat16));
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf})
+    EXPECT_EQ(is_chosen(large, type), !device::has_matrix_units(type));
   device::set_conv_algorithm(ConvAlgorithm::winograd);
   EXPECT_TRUE(is_chosen(small));
   EXPECT_FALSE(is_chosen(odd));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ops/simd/dispatch.h"
+#include "ops/simd/short_floats.h"
 
 namespace cytra::ops::cpu {
 namespace winograd_loops {

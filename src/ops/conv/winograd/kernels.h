@@ -3,7 +3,9 @@
 // matrix products. A tile of the output is 4x4 pixels of a plane, and 1, 2 or 4 planes. It comes
 // from a patch of the input of 6x6 pixels of 1, 4 or 6 planes, and so many points are multiplied:
 // `Depth` names which. Pixels are given by their addresses, so that those outside of an image can
-// be zeros that lie elsewhere; the channels of a pixel lie beside each other.
+// be zeros that lie elsewhere; the channels of a pixel lie beside each other. Short floats are
+// widened as they are read and rounded as they are written.
+#include <cstddef>
 #include <cstdint>
 
 namespace cytra::ops::cpu {
@@ -18,10 +20,10 @@ struct WinogradKernels {
 
   /// The output's pixels that a tile has, which are fewer at an image's edge.
   struct Tile {
-    float* pixels;  // the first one
-    int64_t plane_step, row_step, pixel_step;
+    std::byte* pixels;                         // the first one
+    int64_t plane_step, row_step, pixel_step;  // in bytes
     int64_t planes, rows, columns;
-    bool past_caches;  // the values aren't needed soon; pixels are aligned to 64 bytes
+    bool past_caches;  // the values aren't needed soon; those of float32 are aligned to 64 bytes
   };
   /// Where the weights of one input and output channel lie, and the steps to others.
   struct Weights {
@@ -29,14 +31,18 @@ struct WinogradKernels {
     int64_t in_step, out_step, plane_step, row_step, column_step;
   };
 
-  struct Transforms {
+  /// The transforms from and to pixels of one type.
+  struct PixelTransforms {
     /// A patch to points: to[point * step + channel].
-    void (*input)(const float* const* pixels, int64_t channels, float* to, int64_t step);
+    void (*input)(const std::byte* const* pixels, int64_t channels, float* to, int64_t step);
     /// The gradient of a tile to points: to[point * step + channel].
-    void (*grad)(const float* const* pixels, int64_t channels, float* to, int64_t step);
+    void (*grad)(const std::byte* const* pixels, int64_t channels, float* to, int64_t step);
     /// Points to a tile: from[point * step + channel], and the bias where it isn't null.
     void (*output)(
         const float* from, int64_t step, int64_t channels, const float* bias, const Tile& tile);
+  };
+  struct Transforms {
+    PixelTransforms of_floats, of_bfloats, of_halves;
     /// The weights of one input channel to points: to[point * step + channel] of the output's.
     void (*weights)(const Weights& from, int64_t channels, float* to, int64_t step);
     /// The sums of points to the weights' gradient: the reverse of weights().

@@ -35,6 +35,13 @@ at::MemoryFormat channels_last(const at::Tensor& tensor) {
   return tensor.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
 }
 
+const WinogradKernels::PixelTransforms& transforms_of(const WinogradKernels::Transforms& transforms,
+                                                      at::ScalarType type) {
+  return type == at::kFloat      ? transforms.of_floats
+         : type == at::kBFloat16 ? transforms.of_bfloats
+                                 : transforms.of_halves;
+}
+
 WinogradKernels::Weights weights_of(const at::Tensor& weight, bool is_turned) {
   const int64_t last = weight.dim() - 1;
   WinogradKernels::Weights weights{weight.data_ptr<float>(),
@@ -53,21 +60,24 @@ WinogradKernels::Weights weights_of(const at::Tensor& weight, bool is_turned) {
 }
 
 Pixels::Pixels(const at::Tensor& images)
-    : data(images.data_ptr<float>()),
+    : data(static_cast<std::byte*>(images.data_ptr())),
       samples(images.size(0)),
       channels(images.size(1)),
       sides{1, 1, 1},
       steps{0, 0, 0},
-      sample_step(images.stride(0)) {
+      sample_step(images.stride(0) * images.element_size()),
+      value_bytes(images.element_size()) {
   for (int64_t side = 2; side < images.dim(); ++side) {
     const auto i = static_cast<std::size_t>(side + 3 - images.dim());
     sides[i] = images.size(side);
-    steps[i] = images.stride(side);
+    steps[i] = images.stride(side) * value_bytes;
   }
 }
 
 PixelBoxes::PixelBoxes(const Pixels& image, const Triple& sizes)
-    : image_(image), sizes_(sizes), zeros_(static_cast<std::size_t>(image.channels), 0.0F) {
+    : image_(image),
+      sizes_(sizes),
+      zeros_(static_cast<std::size_t>(image.channels * image.value_bytes)) {
   for (int64_t z = 0; z < sizes[0]; ++z) {
     for (int64_t y = 0; y < sizes[1]; ++y) {
       for (int64_t x = 0; x < sizes[2]; ++x)
@@ -76,7 +86,7 @@ PixelBoxes::PixelBoxes(const Pixels& image, const Triple& sizes)
   }
 }
 
-void PixelBoxes::addresses(int64_t sample, const Triple& first, const float** to) const {
+void PixelBoxes::addresses(int64_t sample, const Triple& first, const std::byte** to) const {
   const auto is_inside = [&](std::size_t side, int64_t i) {
     return i >= 0 && i < image_.sides[side];
   };
@@ -87,14 +97,14 @@ void PixelBoxes::addresses(int64_t sample, const Triple& first, const float** to
     is_whole = is_whole && is_inside(side, first[side]) && is_inside(side, last[side]);
   }
   if (is_whole) {
-    const float* const origin = image_.at(sample, first);
+    const std::byte* const origin = image_.at(sample, first);
     for (std::size_t i = 0; i < offsets_.size(); ++i) to[i] = origin + offsets_[i];
     return;
   }
   for (int64_t z = first[0]; z <= last[0]; ++z) {
     for (int64_t y = first[1]; y <= last[1]; ++y) {
       const bool has_row = is_inside(0, z) && is_inside(1, y);
-      const float* const row = has_row ? image_.at(sample, {z, y, 0}) : nullptr;
+      const std::byte* const row = has_row ? image_.at(sample, {z, y, 0}) : nullptr;
       for (int64_t x = first[2]; x <= last[2]; ++x)
         *to++ = has_row && is_inside(2, x) ? row + x * image_.steps[2] : zeros_.data();
     }

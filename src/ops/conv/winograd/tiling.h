@@ -1,5 +1,6 @@
 #pragma once
 // How Winograd's kernels cut images into tiles, and what else its passes share.
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,18 +22,21 @@ float* scratch(int64_t values);
 bool is_flat(const at::Tensor& weight);
 /// The memory format of a batch of images, or of a weight, with the channels last.
 at::MemoryFormat channels_last(const at::Tensor& tensor);
-/// A weight as its convolution reads it; `is_turned`: as that of gradients does, from output to
-/// input channels and with the kernel turned around.
+/// The transforms for pixels of this type: float32, bfloat16 or float16.
+const WinogradKernels::PixelTransforms& transforms_of(const WinogradKernels::Transforms& transforms,
+                                                      at::ScalarType type);
+/// A weight of float32 as its convolution reads it; `is_turned`: as that of gradients does, from
+/// output to input channels and with the kernel turned around.
 WinogradKernels::Weights weights_of(const at::Tensor& weight, bool is_turned);
 
 /// A batch of images whose channels come last.
 struct Pixels {
   explicit Pixels(const at::Tensor& images);  // (N,C,[D,]H,W), channels last
-  float* data;
+  std::byte* data;
   int64_t samples, channels;
-  Triple sides, steps;  // steps in values
-  int64_t sample_step;
-  float* at(int64_t sample, const Triple& position) const {
+  Triple sides, steps;  // steps in bytes
+  int64_t sample_step, value_bytes;
+  std::byte* at(int64_t sample, const Triple& position) const {
     return data + sample * sample_step + position[0] * steps[0] + position[1] * steps[1] +
            position[2] * steps[2];
   }
@@ -45,13 +49,13 @@ class PixelBoxes {
 
   PixelBoxes(const Pixels& image, const Triple& sizes);
   /// The addresses of the pixels of the box that begins at `first`, which may lie outside.
-  void addresses(int64_t sample, const Triple& first, const float** to) const;
+  void addresses(int64_t sample, const Triple& first, const std::byte** to) const;
 
  private:
   Pixels image_;
   Triple sizes_;
   std::vector<int64_t> offsets_;
-  std::vector<float> zeros_;
+  std::vector<std::byte> zeros_;
 };
 
 /// The tiles of a batch's output, and the patches of its input that they come from.

@@ -27,6 +27,7 @@ class PointSums {
         output_(grad),
         tiling_(input_.samples, output_.sides, padding, is_flat),
         transforms_(winograd_kernels()->transforms[tiling_.depth_index()]),
+        of_pixels_(transforms_of(transforms_, x.scalar_type())),
         size_(tiling_.points() * step()),
         groups_(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(
             std::min(kGroupFloats / size_, tiling_.tiles() / kGroupTiles), 1, kMostGroups))))),
@@ -84,13 +85,12 @@ class PointSums {
     return {memory, memory + tiling_.points() * in_step, in_step, out_step};
   }
   void to_points(const Block& block, int64_t tile, int64_t place) const {
-    const float* pixels[PixelBoxes::kMost];
+    const std::byte* pixels[PixelBoxes::kMost];
     const Tiling::Position position = tiling_.position(tile);
     patches_.addresses(position.sample, tiling_.patch(position), pixels);
-    transforms_.input(pixels, input_.channels, block.in + place * input_.channels, block.in_step);
+    of_pixels_.input(pixels, input_.channels, block.in + place * input_.channels, block.in_step);
     grads_.addresses(position.sample, position.first, pixels);
-    transforms_.grad(
-        pixels, output_.channels, block.out + place * output_.channels, block.out_step);
+    of_pixels_.grad(pixels, output_.channels, block.out + place * output_.channels, block.out_step);
   }
   /// Adds the products of `tiles` tiles of a block for `rows` input channels.
   void add(const Block& block, int64_t tiles, float* sums, int64_t point, int64_t row, int64_t rows)
@@ -133,6 +133,7 @@ class PointSums {
   const Pixels input_, output_;
   const Tiling tiling_;
   const WinogradKernels::Transforms& transforms_;
+  const WinogradKernels::PixelTransforms& of_pixels_;
   const int64_t size_, groups_, block_;  // values of a group's sums; groups; tiles of a block
   const PixelBoxes patches_, grads_;
   const at::Tensor sums_;
@@ -145,12 +146,12 @@ at::Tensor winograd_weight_grad(const at::Tensor& x,
                                 const at::Tensor& weight,
                                 at::IntArrayRef padding) {
   const at::Tensor input = x.contiguous(channels_last(x)),
-                   output = grad.contiguous(channels_last(grad));
+                   output = grad.to(x.scalar_type()).contiguous(channels_last(grad));
   PointSums sums(input, output, triple(padding, 0), is_flat(weight));
   sums.add_all();
-  at::Tensor result = at::empty_like(weight);
+  const at::Tensor result = at::empty_like(weight, weight.options().dtype(at::kFloat));
   sums.finish(result);
-  return result;
+  return result.to(weight.scalar_type());
 }
 
 }  // namespace cytra::ops::cpu

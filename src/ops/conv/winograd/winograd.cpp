@@ -18,10 +18,12 @@ namespace {
 
 /// Whether the kernels can.
 bool fits(const at::Tensor& x, const at::Tensor& weight, const ConvOptions& options) {
+  const at::ScalarType type = x.scalar_type();
   if (options.transposed || options.groups != 1 || !are_all(options.stride, 1) ||
-      !are_all(options.dilation, 1) || x.scalar_type() != at::kFloat ||
-      weight.scalar_type() != at::kFloat || x.dim() != weight.dim() || x.numel() == 0 ||
-      x.size(1) != weight.size(1) || x.size(1) % 16 != 0 || weight.size(0) % 16 != 0)
+      !are_all(options.dilation, 1) || (type != at::kFloat && !at::isReducedFloatingType(type)) ||
+      (weight.scalar_type() != at::kFloat && weight.scalar_type() != type) ||
+      x.dim() != weight.dim() || x.numel() == 0 || x.size(1) != weight.size(1) ||
+      x.size(1) % 16 != 0 || weight.size(0) % 16 != 0)
     return false;
   for (int64_t side = 2; side < x.dim(); ++side) {
     const int64_t padding = options.padding[static_cast<std::size_t>(side - 2)],
@@ -92,7 +94,7 @@ at::Tensor convolve(const at::Tensor& given,
                     const at::Tensor& weight,
                     bool is_turned,
                     const Triple& padding,
-                    const at::Tensor& bias,
+                    const at::Tensor& given_bias,
                     ConstantWeights* kept) {
   const WinogradKernels& kernels = *winograd_kernels();
   const at::Tensor x = given.contiguous(channels_last(given));
@@ -105,14 +107,17 @@ at::Tensor convolve(const at::Tensor& given,
   const at::Tensor y = at::empty(shape, x.options().memory_format(channels_last(x)));
   const Pixels input(x), output(y);
   const Tiling tiling(input.samples, output.sides, padding, is_flat(weight));
-  const auto& transforms = kernels.transforms[tiling.depth_index()];
+  const auto& transforms = transforms_of(kernels.transforms[tiling.depth_index()], x.scalar_type());
   const int64_t points = tiling.points(), panel = kernels.panel(out), step = kernels.rows(panel),
                 weight_step = in * panel + kStagger;
   const auto prepare = [&] {
-    return weight_points(kernels, tiling, weights_of(weight, is_turned), in, out, panel);
+    const at::Tensor floats = weight.to(at::kFloat);
+    return weight_points(kernels, tiling, weights_of(floats, is_turned), in, out, panel);
   };
   const at::Tensor prepared = kept != nullptr ? kept->get(weight, points, prepare) : prepare();
   const float* const of_weights = prepared.const_data_ptr<float>();
+  const at::Tensor bias =
+      given_bias.defined() ? given_bias.to(at::kFloat).contiguous() : given_bias;
   const float* const shift = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   const PixelBoxes patches(input, tiling.patch_sizes());
   const bool past_caches = y.nbytes() > kCacheBytes;
@@ -124,7 +129,7 @@ at::Tensor convolve(const at::Tensor& given,
     float* const in_points = scratch(points * (in_step + out_step));
     float* const out_points = in_points + points * in_step;
     std::vector<Tiling::Position> positions(static_cast<std::size_t>(block));
-    const float* pixels[PixelBoxes::kMost];
+    const std::byte* pixels[PixelBoxes::kMost];
     for (int64_t begin = first; begin < last; begin += block) {
       const int64_t tiles = std::min(block, last - begin), rows = divide_up(tiles, step) * step;
       for (int64_t t = 0; t < tiles; ++t) {
@@ -144,7 +149,7 @@ at::Tensor convolve(const at::Tensor& given,
         for (int64_t t = 0; t < tiles; ++t) {
           WinogradKernels::Tile tile =
               tiling.tile(positions[static_cast<std::size_t>(t)], output, past_caches);
-          tile.pixels += p * panel;
+          tile.pixels += p * panel * output.value_bytes;
           transforms.output(out_points + t * panel,
                             out_step,
                             panel,
@@ -163,10 +168,10 @@ bool uses_winograd(const at::Tensor& x, const at::Tensor& weight, const ConvOpti
   constexpr double kMargin = 1.15;
   const device::ConvAlgorithm algorithm = device::conv_algorithm();
   if (algorithm == device::ConvAlgorithm::direct || !fits(x, weight, options)) return false;
+  if (algorithm == device::ConvAlgorithm::winograd) return true;
+  if (x.scalar_type() != at::kFloat && device::has_matrix_units(x.scalar_type())) return false;
   const auto [direct, winograd] = costs_of(x, weight, options);
-  if (algorithm == device::ConvAlgorithm::automatic && kMargin * winograd > direct) return false;
-  spared += direct - winograd;
-  return true;
+  return kMargin * winograd <= direct;
 }
 
 double spared_multiplications() {
@@ -177,12 +182,10 @@ at::Tensor winograd(const at::Tensor& x,
                     const at::Tensor& weight,
                     const at::Tensor& bias,
                     const ConvOptions& options) {
-  return convolve(x,
-                  weight,
-                  false,
-                  triple(options.padding, 0),
-                  bias.defined() ? bias.contiguous() : bias,
-                  ConstantWeights::active(weight, options));
+  const Costs costs = costs_of(x, weight, options);
+  spared += costs.direct - costs.winograd;
+  return convolve(
+      x, weight, false, triple(options.padding, 0), bias, ConstantWeights::active(weight, options));
 }
 
 at::Tensor winograd_input_grad(const at::Tensor& grad,
