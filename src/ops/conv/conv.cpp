@@ -172,11 +172,14 @@ at::Tensor convolution(const at::Tensor& given_x,
     return is_autocast && tensor.defined() ? at::autocast::cached_cast(type, tensor, at::kCPU)
                                            : tensor;
   };
-  TORCH_CHECK(is_autocast || given_x.scalar_type() == given_weight.scalar_type(),
-              "expected weights of the image's type, ",
-              given_x.scalar_type(),
-              ", not ",
-              given_weight.scalar_type());
+  for (const at::Tensor& parameter : {given_weight, given_bias}) {
+    TORCH_CHECK(
+        is_autocast || !parameter.defined() || parameter.scalar_type() == given_x.scalar_type(),
+        "expected weights and a bias of the image's type, ",
+        given_x.scalar_type(),
+        ", not ",
+        parameter.scalar_type());
+  }
   const at::Tensor x = in_its_type(given_x);
   const bool is_read_as_given = cpu::uses_winograd(x, given_weight, options);
   const at::Tensor weight = is_read_as_given ? given_weight : in_its_type(given_weight),

@@ -198,6 +198,7 @@ TEST_F(Winograd, UnderAutocastTakesTheParametersAsTheyAre) {
   const Numbers ones{1, 1}, none{0, 0};
   const ops::ConvOptions options{ones, ones, ones, false, none, 1};
   EXPECT_THROW(ops::convolution(image.to(at::kBFloat16), weight, bias, options), c10::Error);
+  EXPECT_THROW(ops::convolution(image, weight, bias.to(at::kDouble), options), c10::Error);
   const device::Autocast autocast({true, at::kBFloat16, at::kFloat}, at::kCPU);
   const at::Tensor output = ops::convolution(image, weight, bias, options);
   EXPECT_EQ(output.scalar_type(), at::kBFloat16);
@@ -245,6 +246,8 @@ TEST_F(Winograd, IsChosenWhereItIsFaster) {
   device::set_conv_algorithm(ConvAlgorithm::winograd);
   EXPECT_TRUE(is_chosen(small));
   EXPECT_FALSE(is_chosen(odd));
+  for (const at::ScalarType type : {at::kDouble, at::kFloat8_e5m2})
+    EXPECT_FALSE(is_chosen(large, type));
   device::set_conv_algorithm(ConvAlgorithm::direct);
   EXPECT_FALSE(is_chosen(large));
 }

@@ -16,11 +16,16 @@
 namespace cytra::ops::cpu {
 namespace {
 
+/// Whether the kernels read and write pixels of this type.
+bool has_kernels(at::ScalarType type) {
+  return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf;
+}
+
 /// Whether the kernels can.
 bool fits(const at::Tensor& x, const at::Tensor& weight, const ConvOptions& options) {
   const at::ScalarType type = x.scalar_type();
   if (options.transposed || options.groups != 1 || !are_all(options.stride, 1) ||
-      !are_all(options.dilation, 1) || (type != at::kFloat && !at::isReducedFloatingType(type)) ||
+      !are_all(options.dilation, 1) || !has_kernels(type) ||
       (weight.scalar_type() != at::kFloat && weight.scalar_type() != type) ||
       x.dim() != weight.dim() || x.numel() == 0 || x.size(1) != weight.size(1) ||
       x.size(1) % 16 != 0 || weight.size(0) % 16 != 0)
