@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "device/convolution.h"
-#include "device/fast_precision.h"
 #include "inference/engines/entry.h"
 #include "nn/flop_counter.h"
 #include "ops/conv/constant_weights.h"
@@ -86,9 +85,7 @@ std::unique_ptr<FixedEngine> best_eager(const EngineModel& model,
                                         const EngineOptions& options,
                                         const Tensor& example) {
   constexpr double kLeast = 0.4;  // of all; measured: docs/benchmarks.md, "inference"
-  const at::ScalarType type = precision_of(options).compute;
-  const bool has_fast_products = device::slow_precision(options.precision, model.device).empty();
-  if (!model.device.is_cpu() || (type != at::kFloat && has_fast_products) ||
+  if (!model.device.is_cpu() || precision_of(options).compute != at::kFloat ||
       options.quantization != "none" || model.torchscript ||
       model.onnx ||  // they have others' convolutions
       device::conv_algorithm() == device::ConvAlgorithm::direct)
@@ -100,9 +97,8 @@ std::unique_ptr<FixedEngine> best_eager(const EngineModel& model,
   const double spared = 2 * (ops::cpu::spared_multiplications() - before) /
                         std::max<double>(1, static_cast<double>(all.forward));
   if (spared < kLeast) return nullptr;
-  log::info("{}: eager, {}; Winograd's convolutions spare {:.0f} % of the multiplications",
+  log::info("{}: eager, float32; Winograd's convolutions spare {:.0f} % of the multiplications",
             model.name,
-            name_of(type),
             100 * spared);
   return engine;
 }

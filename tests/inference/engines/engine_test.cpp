@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "config/registry.h"
 #include "device/convolution.h"
-#include "device/fast_precision.h"
 #include "inference/engines/entry.h"
 #include "inference/windows/window_run.h"
 #include "nn/model.h"
@@ -301,11 +300,6 @@ TEST(Engine, AutoIsEagerWhereWinogradsConvolutionsSpareEnough) {
   const at::Tensor windows = at::randn({3, 1, 64, 64}), others = at::randn({2, 1, 48, 80});
   const auto engine = inference::make_engine(forward, options_of("auto"), windows);
   EXPECT_EQ(engine->text(), "eager, float32");
-  if (!device::slow_precision("bf16-mixed", at::kCPU).empty()) {
-    const auto of_bfloat16 =
-        inference::make_engine(forward, options_of("auto", "bf16-mixed"), windows);
-    EXPECT_EQ(of_bfloat16->text(), "eager, bfloat16");
-  }
   for (const at::Tensor& some : {windows, others, windows}) {
     const at::Tensor values = engine->run(some)[0];
     device::set_conv_algorithm(device::ConvAlgorithm::direct);
